@@ -1,16 +1,12 @@
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from scipy.stats import ttest_1samp, ttest_rel
-from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -130,34 +126,6 @@ def test_no_samples_have_no_mean():
             metric([], [], cost_matrix=MATRIX, classes=["a", "b", "c"])
 
 
-def test_cost_scorer_takes_the_column_order_from_the_estimator():
-    estimator = DummyClassifier(strategy="constant", constant="c").fit(np.zeros((4, 1)), Y_TRUE)
-    cost = np.array([[1.0, 2.0, 3.0]])
-
-    assert cost_scorer(estimator, [[0]], ["a"], cost=cost) == -3.0
-    assert make_cost_scorer(cost_matrix=MATRIX)(estimator, [[0]], ["a"]) == -2.0
-
-
-def test_cost_scorer_never_falls_back_to_zero_one_costs():
-    estimator = DummyClassifier().fit([[0], [0]], [0, 1])
-
-    with pytest.raises(ValueError, match="No costs reached cost_scorer.*enable_metadata_routing"):
-        cost_scorer(estimator, [[0]], [0])
-
-
-def test_scorers_take_weights():
-    estimator = DummyClassifier(strategy="constant", constant=0).fit([[0], [0]], [0, 1])
-    matrix = [[0, 1], [8, 0]]
-    weight = [3, 1]
-
-    assert (
-        make_cost_scorer(cost_matrix=matrix)(estimator, [[0], [0]], [0, 1], sample_weight=weight)
-        == -2.0
-    )
-    cost = np.array(matrix)
-    assert cost_scorer(estimator, [[0], [0]], [0, 1], cost=cost, sample_weight=weight) == -2.0
-
-
 def test_make_cost_scorer_with_named_classes():
     estimator = DummyClassifier(strategy="constant", constant="a").fit([[0], [0]], ["a", "c"])
 
@@ -174,23 +142,6 @@ def test_scorers_pickle_and_declare_what_they_ask_for(scorer, routing):
 
     expected = {"cost": True, "sample_weight": True}
     assert asked == (expected if scorer is cost_scorer else {"sample_weight": True})
-
-
-def test_tuned_threshold_with_a_cost_matrix():
-    random = np.random.RandomState(0)
-    y = random.randint(2, size=400)
-    X = y[:, None] + random.normal(size=(400, 1))
-    matrix = np.array([[0, 1], [20, 0]])
-
-    plain = LogisticRegression().fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tuned = TunedThresholdClassifierCV(
-            clone(plain), scoring=make_cost_scorer(cost_matrix=matrix)
-        ).fit(X, y)
-
-    costs = [mean_cost(y, model.predict(X), cost_matrix=matrix) for model in (tuned, plain)]
-    assert costs[0] < 0.7 * costs[1]
 
 
 def test_names_of_columns_match_numbers_by_their_text():

@@ -14,9 +14,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
-from .data import is_frame
+from .data import is_frame, sliceable
 from .labels import as_labels, label_index, shorten
-from .named import sliceable
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
 SUM_ROUNDING, ROUNDING = 1e-3, 1e-6
@@ -34,11 +33,7 @@ FITTED = ("classifier_", "classifiers_", "estimator_", "estimators_", "model_", 
 
 def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Probabilities of all classes (n, K), or of one (n,), as floats; others are an error."""
-    try:
-        p = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:  # of torch, for tensors with gradients
-        kind = type(values).__name__
-        raise ValueError(f"{name} is a {kind}; expected an array of numbers: {error}.") from error
+    p = np.asarray(values, dtype=np.float64)
     if p.shape != shape:
         raise ValueError(
             f"{name} has shape {p.shape}; expected {shape}, a row for each sample, and a column "

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import chain, combinations
 from typing import Any
@@ -13,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 
 @contextmanager
@@ -120,12 +120,6 @@ def check_frame(X: Any, *, cells: bool = True) -> None:
     """
     check_in_memory(X)
     check_no_mask(X, "X")
-    _refuse_one_row(X)
-    if is_frame(X) and not X.shape[1]:
-        raise ValueError(
-            f"Found array with 0 feature(s) (shape={X.shape}) while at least 1 is required: X is a "
-            "DataFrame without columns."
-        )
     if cells:
         refuse_times(X)
 
@@ -155,56 +149,26 @@ def check_in_memory(X: Any, name: str = "X") -> None:
         )
 
 
-def _refuse_one_row(X: Any) -> None:
-    """Raise an error for one row as a dict or a Series, and for a list of dicts."""
-    is_series = hasattr(X, "iloc") and X.ndim == 1
-    are_dicts = isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict)
-    if are_named(X) or is_series or are_dicts:
-        kind = "list of dicts" if are_dicts else type(X).__name__
-        raise ValueError(
-            f"X is a {kind}; expected a table of two dimensions, with one row per sample, such as "
-            "pd.DataFrame([row]). Arrays by name, as of a tokenizer, are for CostSensitiveAuxNet."
-        )
-
-
-# Types of columns and of objects that are times; those of pandas are subclasses.
-_COLUMNS_OF_TIMES = ("date", "time", "duration", "period")
-_MAY_BE_TIMES = (*_COLUMNS_OF_TIMES, "object")
-_TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
+# How the names of types of times begin: of numpy, pandas, Arrow and polars.
+_TIMES = ("date", "time", "duration", "period")
 
 
 def refuse_times(X: Any) -> None:
-    """Raise an error for dates and times, of which numpy would make numbers of some unit."""
+    """Raise an error for times, of which numpy would make numbers of some unit."""
     if is_frame(X):
-        kinds = [str(dtype) for dtype in X.dtypes]
-        suspects = [j for j, k in enumerate(kinds) if k.lower().startswith(_MAY_BE_TIMES)]
-        # Of a few rows all columns at once, because pandas selects columns slowly.
-        few = X.to_numpy(dtype=object) if suspects and hasattr(X, "iloc") and len(X) < 20 else None
-        for j in suspects:
-            is_object, name = kinds[j].lower() == "object", X.columns[j]
-            cells = (select(X, j) if few is None else few[:, j]) if is_object else ()
-            values = np.asarray(cells, dtype=object)
-            _refuse_times(f"Column {name!r} of X", name, kinds[j : j + 1], values)
+        kinds = [(f"Column {name!r} of X", str(kind)) for name, kind in zip(X.columns, X.dtypes)]
     elif isinstance(X, list | tuple):
-        rows = (row for row in X if isinstance(row, list | tuple))
-        of_arrays = {getattr(row, "dtype", None) for row in X}
-        _refuse_times("X", "date", of_arrays, chain.from_iterable(rows))
+        rows = (row for row in X if isinstance(row, list | tuple | np.ndarray))
+        kinds = [("X", kind.__name__) for kind in set(map(type, chain.from_iterable(rows)))]
     else:
-        kind = str(getattr(X, "dtype", ""))
-        _refuse_times("X", "date", [kind], getattr(X, "flat", ()) if kind == "object" else ())
-
-
-def _refuse_times(where: str, name: Any, dtypes: Iterable[Any], cells: Iterable[Any]) -> None:
-    found = [kind for kind in map(str, dtypes) if kind.lower().startswith(_COLUMNS_OF_TIMES)]
-    kinds = [kind for kind in set(map(type, cells)) if issubclass(kind, _TIMES)]
-    found += [kind.__name__ for kind in kinds if kind.__name__ not in MISSING]
-    if found:
-        raise ValueError(
-            f"{where} holds times ({found[0]}); expected numbers or categories. Make features of "
-            f"them, such as X['month'] = X[{name!r}].dt.month and X['days'] = (X.pop({name!r}) - "
-            "pd.Timestamp('2026-01-01')).dt.days, or put skrub's DatetimeEncoder in front, in a "
-            "pipeline."
-        )
+        kinds = [("X", str(getattr(X, "dtype", "")))]
+    for where, kind in kinds:
+        if kind.lower().startswith(_TIMES):
+            raise ValueError(
+                f"{where} holds times ({kind}); expected numbers or categories. Make features of "
+                "them, such as X['month'] = X['day'].dt.month, or put skrub's DatetimeEncoder in "
+                "front, in a pipeline."
+            )
 
 
 def check_no_mask(values: Any, name: str) -> None:
@@ -237,7 +201,8 @@ def check_row_order(**named: Any) -> None:
         a, b = np.split(own.append(other).factorize()[0], 2)
         moved = (a != b) & np.isin(b, a)
         same = np.isin(b, a).all() and np.isin(a, b).all()
-        if not moved.any() or (not same and any(_is_default(index) for index in (own, other))):
+        is_default = [np.array_equal(index, np.arange(len(index))) for index in (own, other)]
+        if not moved.any() or (not same and any(is_default)):
             continue
         row = int(moved.argmax())
         place = int((a == b[row]).argmax())
@@ -251,8 +216,30 @@ def check_row_order(**named: Any) -> None:
         )
 
 
-def _is_default(index: Any) -> bool:
-    return np.array_equal(index, np.arange(len(index)))
+class RowsByName(dict[str, Any]):
+    """Arrays by name whose rows scikit-learn can count and select, in the type of each."""
+
+    def __len__(self) -> int:
+        return int(_num_samples(next(iter(self.values()), [])))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of rows, by which scikit-learn takes this for an array."""
+        return (len(self),)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, str):
+            return super().__getitem__(at)
+        rows = at[0] if isinstance(at, tuple) else at  # scikit-learn asks for X[rows, ...]
+        return RowsByName({name: _safe_indexing(part, rows) for name, part in self.items()})
+
+
+def sliceable(X: Any) -> Any:
+    """Arrays by name whose rows scikit-learn can count and select; all else as it is."""
+    if not are_named(X) or hasattr(X, "shape"):
+        return X
+    check_consistent_length(*X.values())
+    return RowsByName({str(name): part for name, part in X.items()})
 
 
 def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
@@ -260,11 +247,6 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     check_no_mask(sample_weight, "sample_weight")
-    if len(shape := np.asarray(sample_weight).shape) > 1:
-        raise ValueError(
-            f"sample_weight has shape {shape}; expected (n_samples,). Costs are passed by keyword, "
-            "as in fit(X, y, cost=C)."
-        )
     return _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
 
 

@@ -269,13 +269,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
                 "['*'] for all of them, to the end."
             )
         if freeze is not None and not isinstance(freeze, Integral):
-            names = list(freeze)
-            if not all(isinstance(name, str) for name in names):
-                raise ValueError(
-                    f"freeze={freeze!r}; expected a number of epochs, or names of submodules in "
-                    "one list."
-                )
-            module.freeze(names)
+            module.freeze(list(freeze))
         return module, weights
 
     @property

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
-from .._checks.calls import available_if, inherit_docs, unchanged_on_error, warn, warning_once
+from .._checks.calls import inherit_docs, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
 from .._inputs.sample import Sample
@@ -33,11 +32,7 @@ from .._training.state import (
     without_training_state,
 )
 from .._training.temperature import calibrate, held_out_costs
-from ..costs._account import Costs
-from ..losses import LOSSES, ProbabilisticLoss
 from ..modules import AuxNetwork
-from .decision import DecisionMixin, warn_of_missing_costs
-from .decision_module import OutputModule
 from .fingerprint import check_same, open_checkpoints
 from .fit_steps import (
     build,
@@ -52,6 +47,7 @@ from .fit_steps import (
     validate,
 )
 from .parameters import NetParameters, TrainingOptions
+from .prediction import NetDecisionMixin
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from typing_extensions import Self
@@ -67,7 +63,7 @@ COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
 EXTREME_THRESHOLD = 1 / 201
 
 
-class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
+class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     """Base of the cost-sensitive networks; a subclass builds its torch module."""
 
     # Routers pass costs on without a set_fit_request call by the user.
@@ -78,9 +74,6 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
     __metadata_request__predict = {"cost": True}
     __metadata_request__score = {"cost": True}
 
-    net_: CostNet
-    _inputs: Preprocessor
-    _known_costs: bool
     _random_state: np.random.RandomState
 
     # ------------------------------------------------------- what a subclass decides
@@ -231,7 +224,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         resume = (stream or self.warm_start) and hasattr(self, "net_")
         earlier = self.net_ if resume else None
         with self._fitting(resume) as rng:
-            options = self._options()
+            options = replace(self._options(), stream=stream)
             named = self.classes if classes is None else classes
             if stream and not resume:
                 check_classes_are_named(named, cost, self.cost_matrix)
@@ -247,27 +240,41 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
             with folder as checkpoints:
                 if checkpoints is not None and self.random_state is None:
                     rng = np.random.RandomState(checkpoints.seed)
-                before = earlier and earlier.statistics
-                rows, others, inputs, unit = prepare(data, held_out, inputs, before, stream=stream)
-                if earlier is None:
-                    parts = self._make_module, self._net_arguments
-                    net = make_net(options, *parts, rows, inputs, unit, rng, stream=stream)
-                else:
-                    net = continue_net(options, earlier, rows, inputs, unit, stream=stream)
-                seed = getattr(self, "_fold_seed", None) if self.warm_start else None
-                training = build(options, net, rows, others, rng, folds, seed, stream=stream)
+                given = data, held_out, inputs
+                inputs, training = self._built(options, *given, earlier, rng, folds)
                 pretrained = {} if resume else self._pretrain(training, rng)
-                net.seed(draw_seed(rng))
+                training.net.seed(draw_seed(rng))
                 training.run(checkpoints)
             combines = bool(options.combine_heads)
             found = calibrate(training, options.temperature, combines=combines)
-            net.temperature, net.head_weights = found
+            training.net.temperature, training.net.head_weights = found
             self._random_state = rng
             self._set_fitted(data, inputs, training, pretrained)
             if not stream:
                 self._warn_if_collapsed(data)
                 self._warn_if_a_constant_is_cheaper(training)
         return data, training
+
+    def _built(
+        self,
+        options: TrainingOptions,
+        data: Sample,
+        held_out: Sample | None,
+        inputs: Preprocessor,
+        earlier: CostNet | None,
+        rng: np.random.RandomState,
+        folds: Sequence[Fold] | None,
+    ) -> tuple[Preprocessor, Training]:
+        """The training of a new net, or of a copy of the earlier one; and its inputs."""
+        before = earlier and earlier.statistics
+        rows, others, inputs, unit = prepare(data, held_out, inputs, before, stream=options.stream)
+        schedule = options.make_schedule(len(rows))
+        if earlier is None:
+            net = make_net(self, options, schedule, rows, inputs, unit, rng)
+        else:
+            net = continue_net(options, schedule, earlier, rows, inputs, unit)
+        seed = getattr(self, "_fold_seed", None) if self.warm_start else None
+        return inputs, build(options, schedule, net, rows, others, rng, folds, seed)
 
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[np.random.RandomState]:
@@ -347,172 +354,6 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
         state = dict(state)
         check_format(state.pop("_format", None))
         super().__setstate__(from_state(state))
-
-    # --------------------------------------------------------------------- predict
-
-    def predict_cost(
-        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
-    ) -> np.ndarray:
-        if cost is None and prior is None:
-            (estimate,) = self._predict_heads(X, every_head=False)
-            if self._known_costs and self._has_probabilities():
-                warn_of_missing_costs()
-            return estimate
-        check_is_fitted(self)
-        if not self._has_probabilities():
-            given = "prior" if cost is None else "cost"
-            raise ValueError(
-                f"{given}= decides by class probabilities, but loss={self.loss!r} has none; use "
-                f"loss='bayes_risk' or 'cross_entropy', or leave {given} out."
-            )
-        probability = self.predict_proba(X)
-        if prior is not None:
-            probability = self._with_prior(probability, prior)
-        if cost is None:
-            return self._expected_cost(X, probability)
-        return self._class_costs().expected_cost(probability, cost)
-
-    @available_if(lambda self: self._has_probabilities())
-    @inherit_docs(DecisionMixin.predict_cost)
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Class probabilities, after the temperature.
-
-        Only for losses with class probabilities: "bayes_risk", "cross_entropy", and subclasses of
-        :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, columns as in `classes_`.
-        """
-        rows = self._rows_of(X)
-        return self.net_.predict_proba(rows)
-
-    @available_if(lambda self: not self._has_probabilities())
-    @inherit_docs(DecisionMixin.predict_cost)
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Minus the estimated costs: larger values mean better classes.
-
-        Only for losses without class probabilities. Where there are probabilities, the order of
-        rows by costs adds nothing to theirs, and calibration, which reads a decision function as a
-        logit, would be wrong by the threshold of the decision; scikit-learn then uses
-        `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-            For two classes one column: the estimated cost of ``classes_[0]`` minus the cost of
-            ``classes_[1]``, positive if the second is predicted.
-        """
-        (estimate,) = self._predict_heads(X, every_head=False)
-        values = self._of_classes(estimate)
-        return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
-
-    @inherit_docs(DecisionMixin.predict_cost)
-    def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
-        """Estimate the costs from each head in turn, first hidden layer to output.
-
-        Layers with ``alpha = 0`` have no head, and are skipped.
-
-        Yields
-        ------
-        ndarray of shape (n_samples, n_classes)
-            Estimated costs of one head; the last array equals `predict_cost`.
-        """
-        yield from self._predict_heads(X, every_head=True)
-
-    @inherit_docs(DecisionMixin.predict_cost)
-    def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
-        """Predict from each head in turn, first hidden layer to output.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-            Predicted labels of one head; the last array equals `predict`.
-        """
-        for cost in self.staged_predict_cost(X):
-            yield self._cheapest(cost)
-
-    def to_module(self, output: Literal["cost", "probability"] = "cost") -> nn.Module:
-        """Return the fitted networks as one differentiable torch module.
-
-        It computes what `predict_cost` and `predict_proba` do, with scales, temperature, means of
-        networks and currency, for tools such as Captum, SHAP and ``torch.export``.
-
-        Parameters
-        ----------
-        output : {"cost", "probability"}, default="cost"
-            What the module returns: the estimated cost of each decision, in currency, or class
-            probabilities, for losses that have some.
-
-        Returns
-        -------
-        torch.nn.Module
-            A copy on the CPU, in evaluation mode. It maps a tensor of samples, or arrays by name as
-            keyword arguments, to float64 of shape (n_samples, n_decisions) or (n_samples,
-            n_classes).
-
-        Raises
-        ------
-        ValueError
-            If `output` is neither, the loss has no class probabilities, or X had categories.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from sklearn.datasets import load_iris
-        >>> from auxcst_sklearn import CostSensitiveAuxMLP
-        >>> X, y = load_iris(return_X_y=True)
-        >>> model = CostSensitiveAuxMLP(1, 8, max_epochs=2, random_state=0).fit(X, y)
-        >>> flowers = torch.tensor(X[:2], requires_grad=True)
-        >>> cost = model.to_module()(flowers)
-        >>> cost.shape
-        torch.Size([2, 3])
-        >>> (slopes,) = torch.autograd.grad(cost[:, 0].sum(), flowers)  # in currency per cm
-        """
-        check_is_fitted(self)
-        if output not in ("cost", "probability"):
-            raise ValueError(f"output={output!r}; expected 'cost' or 'probability'.")
-        if output == "probability" and not self._has_probabilities():
-            raise ValueError(
-                f"output='probability', but loss={self.loss!r} has no class probabilities; "
-                "expected output='cost'."
-            )
-        return OutputModule(self, output)
-
-    def _rows_of(self, X: ArrayLike) -> Any:
-        """Rows of the network."""
-        if not hasattr(self, "net_"):  # asked first, because the check takes longer
-            check_is_fitted(self)
-        return self._inputs.transform(self._inputs.validate(self, X, reset=False))
-
-    def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
-        """Estimated costs of the output, or of every head, first hidden layer to output."""
-        rows = self._rows_of(X)  # which checks that there is a net
-        return self.net_.predict_heads(rows, every_head=every_head)
-
-    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
-        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
-        net = self.net_
-        if net.learns_sample_costs:
-            return net.expected_cost(self._rows_of(X), probability)
-        if net.criterion_.loss._n_cost_outputs(len(self.classes_)):
-            raise ValueError(
-                f"prior= needs costs of classes, but the loss {self.loss!r} has learnt costs of "
-                "samples in a way of its own; expected a cost_matrix, or a matrix for each sample."
-            )
-        return self._class_costs().expected_cost(probability)
-
-    def _class_costs(self) -> Costs:
-        statistics = self.net_.statistics
-        matrix = statistics.to_currency(statistics.class_mean)
-        return Costs.of_classes(self.classes_, self.decisions_, matrix)
-
-    def _has_probabilities(self) -> bool:
-        if hasattr(self, "net_"):
-            return isinstance(self.net_.criterion_.loss, ProbabilisticLoss)
-        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
-        return isinstance(loss, ProbabilisticLoss)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

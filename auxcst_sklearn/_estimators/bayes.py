@@ -32,9 +32,8 @@ from .._checks.classifiers import (
     reweighting,
     weights_elsewhere,
 )
-from .._checks.data import numpy_arrays
+from .._checks.data import numpy_arrays, sliceable
 from .._checks.labels import as_labels, label_index
-from .._checks.named import sliceable
 from .._inputs.sample import Sample
 from ..costs._evaluation import fit_arguments
 from .calibration import (
@@ -198,11 +197,6 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             If `estimator` has no `predict_proba`.
         """
         self._validate_params()
-        if isinstance(self.estimator, type):
-            raise TypeError(
-                f"estimator={self.estimator.__name__} is a class; expected an instance, such as "
-                f"{self.estimator.__name__}()."
-            )
         classifier = self._classifier()
         parts = [classifier, *classifier.get_params().values()]
         # The methods of a StackingClassifier are known only after its fit.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -64,16 +64,6 @@ def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:
         )
 
 
-def positions(splits: Iterable[tuple[Any, Any]]) -> Iterator[Fold]:
-    """The folds of a splitter as positions; scikit-learn takes lists and masks, too."""
-    for split in splits:
-        seen, unseen = (
-            np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp, copy=False)
-            for part in map(np.asarray, split)
-        )
-        yield seen, unseen
-
-
 def folds_of(cv: Any, sample: Sample, *, one: bool) -> list[Fold]:
     """The folds of `cv`: five if it is None, or with `one` only the first fold."""
     kind = StratifiedKFold if sample.groups is None else StratifiedGroupKFold
@@ -81,8 +71,10 @@ def folds_of(cv: Any, sample: Sample, *, one: bool) -> list[Fold]:
     with warnings.catch_warnings():  # Rare classes cannot be in every fold.
         warnings.simplefilter("ignore", UserWarning)
         splitter = check_cv(splitter, sample.costs.label, classifier=True)
-        found = positions(splitter.split(sample.X, sample.costs.label, sample.groups))
-        return list(islice(found, 1)) if one and cv is None else list(found)
+        splits = splitter.split(sample.X, sample.costs.label, sample.groups)
+        found = list(islice(splits, 1)) if one and cv is None else list(splits)
+    rows = np.arange(len(sample))  # scikit-learn takes lists and masks, too
+    return [(rows[np.asarray(seen)], rows[np.asarray(unseen)]) for seen, unseen in found]
 
 
 def unseen_probabilities(
@@ -154,8 +146,8 @@ def _warn_if_rule_costs_more(
     of_class = [columns.get(label, -1) for label in costs.classes.astype(str).tolist()]
     if min(of_class) < 0 or len(p) < 2:  # the classes are no decisions
         return
-    matrix = costs.matrices if costs.matrices is not None else costs.matrix(weight)
-    expected = np.einsum("nk,nkj->nj", p, matrix) if matrix.ndim == 3 else p @ matrix
+    known = costs.matrices is not None
+    expected = costs.expected_cost(p) if known else p @ costs.matrix(weight)
     paid = costs.paid(expected.argmin(axis=1))
     most_probable = costs.paid(np.array(of_class)[p.argmax(axis=1)])
     difference = paid - most_probable

@@ -14,8 +14,7 @@ from torch.nn.utils import parameters_to_vector
 
 from .._checks.calls import inherit_docs
 from .._inputs.arrays import NumberPreprocessor, Preprocessor
-from .._training.batches import shuffled
-from .._training.rows import Rows
+from .._training.batches import Rows, shuffled
 from .._training.runtime import draw_seed, report, seeded
 from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder

@@ -19,7 +19,7 @@ from .._checks.labels import check_groups, check_labels, shorten
 from .._inputs.sample import Sample
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, shadow_price_vector
-from ..costs._evaluation import check_evaluated, mean_paid
+from ..costs._evaluation import check_evaluated, decisions_of, mean_paid
 from ..costs._validation import is_per_sample_matrix
 from ..decisions import adjust_prior, assign, estimate_prior
 
@@ -91,10 +91,13 @@ class DecisionMixin(ClassifierMixin):
     decisions_: NDArray[Any]
     class_prior_: NDArray[np.float64]
     cost_matrix: Any
-    _sample_costs: bool
+    predict_proba: Any  # of those that estimate probabilities
     _prior_unknown: str | None  # The reason, if class frequencies are not known.
 
-    @abstractmethod
+    # Whether `fit` received costs of samples, and whether as a matrix for each.
+    _sample_costs = False
+    _known_costs = False
+
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
     ) -> np.ndarray:
@@ -128,11 +131,18 @@ class DecisionMixin(ClassifierMixin):
             If `cost` or `prior` is not as described, the loss has no class probabilities, or with
             `prior` the frequencies of the training are not known; see `train_prior`.
         """
+        probability = self.predict_proba(X)
+        if prior is not None:
+            probability = self._with_prior(probability, prior)
+        if cost is not None:
+            return self._class_costs().expected_cost(probability, cost)
+        if self._known_costs:
+            warn_of_missing_costs()
+        return self._expected_cost(X, probability)
 
-    @property
-    def _decision_labels(self) -> NDArray[Any] | None:
-        """Labels of the cost columns; None where they are the classes."""
-        return None if np.array_equal(self.decisions_, self.classes_) else self.decisions_
+    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
+        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
+        return self._class_costs().expected_cost(probability)
 
     @abstractmethod
     def _class_costs(self) -> Costs:
@@ -160,7 +170,7 @@ class DecisionMixin(ClassifierMixin):
 
     def _of_classes(self, cost: np.ndarray) -> np.ndarray:
         """The columns of the classes, in their order; texts name them by their strings."""
-        if self._decision_labels is None:
+        if np.array_equal(self.decisions_, self.classes_):
             return cost
         names, wanted = self.decisions_.tolist(), self.classes_.tolist()
         if isinstance(names[0], str):
@@ -272,9 +282,7 @@ class DecisionMixin(ClassifierMixin):
         """
         check_evaluated(X, y, cost, self.cost_matrix, sample_weight)
         known = is_per_sample_matrix(cost) and self._has_probabilities()
-        decides = self._decision_labels is not None and not (
-            cost is None and self.cost_matrix is None
-        )
+        decides = decisions_of(self) is not None and not (cost is None and self.cost_matrix is None)
         y_pred = (self.decide if decides else self.predict)(X, cost if known else None)
         if cost is None and self.cost_matrix is None:
             if self._sample_costs:
@@ -286,7 +294,7 @@ class DecisionMixin(ClassifierMixin):
                 )
             with numpy_arrays():
                 return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
-        given, labels = {"y_true": y, "y_pred": y_pred}, (self.classes_, self._decision_labels)
+        given, labels = {"y_true": y, "y_pred": y_pred}, (self.classes_, decisions_of(self))
         matrix = self.cost_matrix if cost is None else None
         return -mean_paid(given, cost, matrix, *labels, sample_weight, of_model=True)
 
@@ -315,10 +323,6 @@ class BayesDecisionMixin(DecisionMixin):
     decisions: ArrayLike | None
     train_prior: Mapping[Any, float] | None
     cost_matrix_: NDArray[Any]
-
-    # Whether `fit` received costs, and whether as a matrix for each sample.
-    _sample_costs = False
-    _known_costs = False
 
     @abstractmethod
     @inherit_docs(DecisionMixin.predict_cost)
@@ -368,19 +372,3 @@ class BayesDecisionMixin(DecisionMixin):
 
     def _class_costs(self) -> Costs:
         return Costs.of_classes(self.classes_, self.decisions_, self.cost_matrix_)
-
-    def predict_cost(
-        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
-    ) -> np.ndarray:
-        probability = self.predict_proba(X)
-        if prior is not None:
-            probability = self._with_prior(probability, prior)
-        if cost is not None:
-            return self._class_costs().expected_cost(probability, cost)
-        if self._known_costs:
-            warn_of_missing_costs()
-        return self._expected_cost(X, probability)
-
-    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
-        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
-        return self._class_costs().expected_cost(probability)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from .._checks.calls import error_context, inherit_docs, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
-from .._checks.data import check_frame
+from .._checks.data import are_named, check_frame
 from .._inputs.arrays import has_columns_of_fit
 from .._inputs.sample import Sample
 from .._training.folds import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
@@ -227,7 +227,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         """
         with unchanged_on_error(self):
             self._validate_params()
-            members = check_members(self._members, super().get_params(deep=False))
+            members = check_members(self._members)
+            self._validate_names([name for name, _ in self._members])
             sample = self._validate_sample(X, y, cost, sample_weight, groups)
             members = default_for(members, len(sample.costs.classes))
             sample = replace(sample, X=self._validate_rows(X, reset=True))
@@ -258,7 +259,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         check_frame(X, cells=False)
         (X,) = indexable(X)
         shape = getattr(X, "shape", None) or np.asarray(X, dtype=object).shape
-        if len(shape) < 2 and not all(isinstance(row, str) for row in X):  # texts for pipelines
+        # One dimension is for texts, of which a pipeline makes features.
+        if len(shape) < 2 and (are_named(X) or not all(isinstance(row, str) for row in X)):
             raise ValueError(
                 f"X has shape {shape}; expected two dimensions, (n_samples, n_features). Reshape "
                 "your data: X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one sample."
@@ -292,17 +294,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     def _random_folds(self, sample: Sample, rng: np.random.RandomState) -> list[Fold]:
         label, groups = sample.costs.label, sample.groups
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
-        n = len(label) if groups is None else len(np.unique(groups))
-        if not 2 <= n_folds <= n:
-            units = "n_samples" if groups is None else "number of groups"
-            raise ValueError(
-                f"cv={n_folds} folds cannot be made of {units} = {n}; expected a number from 2 to "
-                "that."
-            )
         found = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
-        if self.cv is None:  # as many as the networks, each of which holds one out
-            return found[: resolve_n_networks("auto", len(label))]
-        return found
+        # By default as many as the networks, each of which holds one out.
+        return found[: resolve_n_networks("auto", len(label))] if self.cv is None else found
 
     def _fit_members(
         self, members: list[Member], sample: Sample, found: list[Fold]
@@ -315,12 +309,11 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             run(member, part, *rows) for member, own in zip(members, fits) for part in own
         )
-        fitted: list[Any] = []
-        held_out = []
+        fitted, held_out = list[Any](), list[Unseen]()
         for member, own in zip(members, fits):
             models, parts, seconds = zip(*islice(results, len(own)))
-            whole = member.holds_out_itself
-            fitted.append(models[0] if whole else FoldMean(list(models), classes))
+            mean = FoldMean(list(models), classes)
+            fitted.append(models[0] if member.holds_out_itself else mean)
             held_out.append(Unseen.mean(parts))
             if reports(self.verbose):
                 known = ~np.isnan(held_out[-1].first).any(axis=1)
@@ -356,10 +349,10 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             logs, n = (first, second, both), fitted[best].n_networks
             weights = shift_to_networks(weights, best, n, logs, label[twice], weight[twice])
         self.estimator_weights_, self.held_out_losses_ = weights, np.array(losses)
-        trios = list(zip(names, weights, fitted))
-        self.estimators_ = [model for _, share, model in trios if share > 0]
+        trios = zip(names, weights, fitted)
         kept = {name: model if share > 0 else DROP for name, share, model in trios}
         self.named_estimators_ = Bunch(**kept)
+        self.estimators_ = [model for model in kept.values() if not is_dropped(model)]
 
     # --------------------------------------------------------------- predict
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Real
@@ -16,6 +16,7 @@ from .._checks.data import check_in_memory, check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
 from .._inputs.arrays import Preprocessor
 from .._inputs.sample import Sample
+from .._training.batches import Rows
 from .._training.folds import (
     MIN_HOLD_OUT_ROWS,
     Fold,
@@ -23,15 +24,15 @@ from .._training.folds import (
     resolve_n_networks,
     share_given,
 )
-from .._training.rows import Rows
 from .._training.runtime import draw_seed, processes, seeded
-from .._training.schedule import resolve_patience
+from .._training.schedule import Schedule, resolve_patience
 from ..costs._account import Costs
+from ..costs._evaluation import decisions_of
 from ..costs._named import column_names, same_labels, stack_costs
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, Loss
-from ..modules._network import AuxNetwork, ClassAndCostNetwork
-from .parameters import TrainingOptions, check_callbacks, check_net_params
+from ..modules._network import ClassAndCostNetwork
+from .parameters import TrainingOptions, check_net_params
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.loop import Training
@@ -39,8 +40,6 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 
 # Results of validation: training set, validation set, and their inputs.
 Data = tuple[Sample, "Sample | None", Preprocessor]
-# Makes a network of an architecture for some rows, with the weight alpha of each auxiliary head.
-MakeModule = Callable[[Preprocessor, Any, int], tuple[AuxNetwork, list[float]]]
 
 # ------------------------------------------------------------------------------ validate
 
@@ -73,7 +72,7 @@ def validate(
         classes = estimator.classes_
         named = column_names(matrix if cost is None else cost)
         if decisions is None and (named is None or same_labels(named, estimator.decisions_)):
-            decisions = estimator._decision_labels
+            decisions = decisions_of(estimator)
     costs = Costs.of_fit(label, cost, matrix, classes, decisions, y)
     if resume and not np.array_equal(costs.decisions, estimator.decisions_):
         raise ValueError(
@@ -195,34 +194,32 @@ def prepare(
 
 
 def make_net(
+    estimator: Any,
     options: TrainingOptions,
-    make: MakeModule,
-    more_arguments: Callable[[AuxNetwork], dict[str, Any]],
+    schedule: Schedule,
     data: Sample,
     inputs: Preprocessor,
     statistics: CostStatistics,
     rng: np.random.RandomState,
-    *,
-    stream: bool = False,
 ) -> CostNet:
-    """A new net with its losses; its networks, which `make` returns, differ in their weights."""
+    """A new net with its losses; its networks differ in their weights."""
     from .._training.net import CostNet
 
     loss, aux_loss, n_outputs = _losses(options, data.costs)
     counted = replace(statistics, weight=data.costs.class_weight(data.weight))
     loss, aux_loss = _for_statistics(loss, aux_loss, counted)
     if _may_learn_costs(options, data.costs):
-        loss = loss._for_sample_costs(data.costs, data.relative_weight, stream)
+        loss = loss._for_sample_costs(data.costs, data.relative_weight, options.stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
     start = loss.start_bias(counted), aux_loss.start_bias(counted)
     modules, alpha, rows = [], list[float](), inputs.sample(data.X)
     for _ in range(resolve_n_networks(options.n_networks, len(data))):
         seed = draw_seed(rng)
         with seeded(seed):
-            module, alpha = make(inputs, rows, n_outputs)
+            module, alpha = estimator._make_module(inputs, rows, n_outputs)
         if n_cost_outputs:
             with seeded(seed + 1):  # The start does not depend on the heads of the other network.
-                costs, _ = make(inputs, rows, n_cost_outputs)
+                costs, _ = estimator._make_module(inputs, rows, n_cost_outputs)
             costs.heads.clear()
             module = ClassAndCostNetwork(module, costs)
         module.start_at(*start)
@@ -231,9 +228,9 @@ def make_net(
     inputs.vary(module)
     module.set_precision(options.precision == "bf16")
     arguments = {
-        **options.net_arguments(len(data), int(np.prod(data.X.shape[1:])), stream=stream),
+        **options.net_arguments(schedule, len(data), int(np.prod(data.X.shape[1:]))),
         **inputs.net_arguments(),
-        **more_arguments(module),
+        **estimator._net_arguments(module),
         **check_net_params(options.net_params),
     }
     objective, verbose = LayerWiseLoss(loss, aux_loss, alpha), _verbose(options)
@@ -246,31 +243,30 @@ def make_net(
 
 def continue_net(
     options: TrainingOptions,
+    schedule: Schedule,
     net: CostNet,
     data: Sample,
     inputs: Preprocessor,
     statistics: CostStatistics,
-    *,
-    stream: bool = False,
 ) -> CostNet:
     """A copy of a net, with its optimizer, for a training that continues with these rows."""
     _check_cost_network(net.criterion_.loss, data, _may_learn_costs(options, data.costs))
     net = net.copied()
-    net.use_callbacks(check_callbacks(options.callbacks))
+    net.use_callbacks(list(options.callbacks or []))
     net.verbose = _verbose(options)
-    size = options.rows_per_step(len(data), stream=stream)
+    size = options.rows_per_step(schedule, len(data))
     # A first block may be tiny, but then many small steps for later blocks take long.
-    grows = stream and options.batch_size == "auto"
+    grows = options.stream and options.batch_size == "auto"
     net.batch_size = max(net.batch_size, size) if grows else size
-    if stream:
+    if options.stream:
         inputs.set_scaling(net.module_)
-    net.change_unit(statistics, rescales=stream)
+    net.change_unit(statistics, rescales=options.stream)
     objective = net.criterion_
     losses = objective.loss, objective.aux_loss
     objective.loss, objective.aux_loss = _for_statistics(*losses, statistics)
     if not data.costs.per_class:
         new = data.costs, data.relative_weight
-        objective.loss = objective.loss._for_more_samples(*new, stream)
+        objective.loss = objective.loss._for_more_samples(*new, options.stream)
     return net
 
 
@@ -329,14 +325,13 @@ def _verbose(options: TrainingOptions) -> int:
 
 def build(
     options: TrainingOptions,
+    schedule: Schedule,
     net: CostNet,
     data: Sample,
     validation: Sample | None,
     rng: np.random.RandomState,
     folds: Sequence[Fold] | None = None,
     fold_seed: int | None = None,
-    *,
-    stream: bool = False,
 ) -> Training:
     """The training of a net: the training rows of its networks, and their held-out rows.
 
@@ -345,8 +340,7 @@ def build(
     from .._training.loop import Training
 
     n, rows = net.n_networks, Rows(data, net.device, net.module_.lengths(data.X))
-    schedule = options.make_schedule(len(rows), stream=stream)
-    if stream:  # one epoch
+    if options.stream:
         return Training(net, [rows] * n, n_epochs=1, schedule=schedule, fold_seed=fold_seed)
     seen, held_out = [rows] * n, None
     if validation is not None:

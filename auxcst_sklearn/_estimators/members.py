@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -55,19 +55,8 @@ def is_dropped(member: Any) -> bool:
     return isinstance(member, str) and member == DROP
 
 
-def check_members(members: Any, taken: Collection[str]) -> list[tuple[str, Any]]:
-    """Names and classifiers, without those left out; no name is `taken` by a parameter."""
-    if not all(isinstance(entry, tuple) and len(entry) == 2 for entry in members):
-        raise ValueError(
-            f"estimators={members!r} must be a list of pairs of a name and a classifier."
-        )
-    names = [name for name, _ in members]
-    for name in names:
-        if not isinstance(name, str) or "__" in name or name in taken or names.count(name) > 1:
-            raise ValueError(
-                f"estimators has the names {names}; expected different strings without '__', "
-                "and no names of parameters of the ensemble."
-            )
+def check_members(members: Any) -> list[tuple[str, Any]]:
+    """Names and classifiers, without those left out."""
     found = [(name, member) for name, member in members if not is_dropped(member)]
     for name, member in found:
         if not (hasattr(member, "fit") and hasattr(member, "predict_proba")):
@@ -135,7 +124,9 @@ class Member(NamedTuple):
                 estimator.set_params(n_networks=max(n_networks, len(folds) + 1))
                 held_out = estimator._fit_on_folds(X, y, folds, **params)
                 columns = label_index(estimator.classes_, classes, name="classes_")
-                found = Unseen(*(_in_columns(of_one, columns, p) for of_one in held_out))
+                of_all = np.full((len(held_out), *p.shape), np.nan)
+                of_all[..., columns] = held_out
+                found = Unseen(*of_all)
             else:
                 ((seen, unseen),) = folds
                 params = part_of(X, params, seen) | self._stopping_rows(seen, unseen, X, y)
@@ -157,14 +148,6 @@ class Member(NamedTuple):
         weight = self.fit_params.get("sample_weight")
         known = {} if weight is None else {"sample_weight_val": np.asarray(weight)[rows]}
         return {"X_val": _safe_indexing(X, rows), "y_val": y[rows], **known} if len(rows) else {}
-
-
-def _in_columns(
-    p: NDArray[np.float64], columns: NDArray[np.intp], unknown: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    found = unknown.copy()
-    found[:, columns] = p
-    return found
 
 
 def _check_knows(model: Any, y: NDArray[Any]) -> None:

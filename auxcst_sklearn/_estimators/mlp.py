@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._checks.calls import inherit_docs
 from .._inputs.arrays import Preprocessor
 from .._inputs.tables import TablePreprocessor
-from .._training.schedule import SCHEDULES
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
 from ..modules._tables import FeatureInput
@@ -148,7 +147,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         "n_networks": [StrOptions({"auto"}), COUNT],
         "learning_rate": [StrOptions({"auto"}), POSITIVE],
         "patience": [StrOptions({"auto"}), COUNT],
-        "schedule": [StrOptions(set(SCHEDULES)), callable],
+        "schedule": [StrOptions({"constant", "one_cycle", "plateau"}), callable],
     }
 
     depth: int = 3

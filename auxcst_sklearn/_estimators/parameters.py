@@ -18,8 +18,8 @@ from .._training.schedule import (
     CONSTANT_RATE,
     LARGEST_BATCH,
     OPTIMIZERS,
-    SCHEDULES,
     OfScheduler,
+    OneCycle,
     Plateau,
     Schedule,
     optimizer_arguments,
@@ -243,6 +243,7 @@ class TrainingOptions:
     checkpoint_dir: str | os.PathLike[str] | None = None
     may_add_cost_network: bool = True
     holds_out: bool = False  # samples for the temperature, without early stopping
+    stream: bool = False  # one epoch for a block of rows
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> TrainingOptions:
@@ -261,36 +262,32 @@ class TrainingOptions:
         loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
         return loss, aux_loss
 
-    def make_schedule(self, n_samples: int, *, stream: bool = False) -> Schedule:
-        """The schedule of a training, or in a stream of a block."""
-        if not isinstance(self.schedule, str):
-            schedule: Schedule = OfScheduler(self.schedule)
-        elif self.schedule == "plateau":
+    def make_schedule(self, n_samples: int) -> Schedule:
+        """The schedule of a training; blocks of a stream are trained on at one rate."""
+        if self.schedule == "plateau":
             is_default = self.learning_rate == "auto" and not callable(self.optimizer)
-            schedule = Plateau(CONSTANT_RATE if is_default else None)
-        else:
-            schedule = SCHEDULES[self.schedule]()
-        return schedule.for_rows(n_samples, stream=stream)
+            return Plateau(n_samples, CONSTANT_RATE if is_default else None)
+        if self.stream or self.schedule == "constant":
+            return Schedule()
+        return OneCycle() if isinstance(self.schedule, str) else OfScheduler(self.schedule)
 
-    def net_arguments(self, n_samples: int, n_inputs: int, *, stream: bool) -> dict[str, Any]:
+    def net_arguments(self, schedule: Schedule, n_samples: int, n_inputs: int) -> dict[str, Any]:
         """Arguments of the skorch net."""
         device, rate = resolve_device(self.device), self.learning_rate
-        if rate == "auto":
-            rate = self.make_schedule(n_samples).first_rate(n_inputs)
         return {
             **optimizer_arguments(self.optimizer, self.weight_decay, device),
-            "lr": float(rate),
+            "lr": schedule.first_rate(n_inputs) if rate == "auto" else float(rate),
             "max_epochs": self.max_epochs,
-            "batch_size": self.rows_per_step(n_samples, stream=stream),
-            "user_callbacks": check_callbacks(self.callbacks),
+            "batch_size": self.rows_per_step(schedule, n_samples),
+            "user_callbacks": list(self.callbacks or []),
             "device": device,
             "train_split": None,
         }
 
-    def rows_per_step(self, n_samples: int, *, stream: bool) -> int:
+    def rows_per_step(self, schedule: Schedule, n_samples: int) -> int:
         """Rows of a batch; the larger batches of plateaus need held-out rows."""
-        stops_early = self.early_stopping and not stream
-        largest = self.make_schedule(n_samples).largest_batch if stops_early else LARGEST_BATCH
+        stops_early = self.early_stopping and not self.stream
+        largest = schedule.largest_batch if stops_early else LARGEST_BATCH
         return resolve_batch_size(self.batch_size, n_samples, largest)
 
 
@@ -330,49 +327,16 @@ def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[in
 
 # --------------------------------------------------------------- arguments of the skorch net
 
-RESERVED_NET_PARAMS = {
-    "batch_size",
-    "callbacks",
-    "compile",
-    "criterion",
-    "dataset",
-    "device",
-    "iterator_train",
-    "iterator_valid",
-    "lr",
-    "max_epochs",
-    "module",
-    "optimizer",
-    "statistics",
-    "train_split",
-    "user_callbacks",
-    "verbose",
-    "warm_start",
-}
 IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
-
-
-def check_callbacks(callbacks: Any) -> list[Any]:
-    """Raise an error for what is neither a skorch callback nor a pair of a name and one."""
-    for entry in callbacks or []:
-        *name, callback = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry,)
-        if not all(isinstance(n, str) for n in name) or not hasattr(callback, "on_epoch_end"):
-            raise TypeError(
-                f"callbacks holds {entry!r}; expected skorch callbacks, or pairs of a name and one."
-            )
-    return list(callbacks or [])
 
 
 def check_net_params(net_params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Raise an error for arguments that the estimator sets itself, or would ignore."""
     given = dict(net_params or {})
-    if others := [name for name in given if not isinstance(name, str)]:
-        raise TypeError(f"net_params has the keys {others}; expected names of skorch's arguments.")
-    if reserved := sorted(
-        n for n in given if n in RESERVED_NET_PARAMS or n.startswith(IGNORED_NET_PARAMS)
-    ):
+    if wrong := [n for n in given if "__" not in n or n.startswith(IGNORED_NET_PARAMS)]:
         raise ValueError(
-            f"net_params holds {reserved}, which the estimator sets itself or ignores; use "
-            "its parameters, such as learning_rate for lr."
+            f"net_params holds {wrong}, which the estimator sets itself or ignores; expected "
+            "arguments of a part of the net, such as optimizer__betas, and for others the "
+            "parameters of the estimator, such as learning_rate for lr."
         )
     return given

@@ -21,7 +21,6 @@ from .._checks.data import as_floats, check_frame, numpy_arrays
 from ..modules._images import TRANSFORMS, ImageLayer
 from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
-from .columns import refuse_cells
 from .lazy_rows import (
     PLAIN_ROWS,
     LazyRows,
@@ -90,13 +89,9 @@ class Preprocessor:
             return self._checked(plain, reset)
         check_frame(X)
         with numpy_arrays():
-            try:
-                validated = self._as_arrays(estimator, X, y, reset)
-                rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-                rows = as_floats(rows)  # objects of a DataFrame with categories
-            except (TypeError, ValueError) as error:
-                refuse_cells(X, self.is_categorical, error)
-                raise
+            validated = self._as_arrays(estimator, X, y, reset)
+        rows, *labels = validated if isinstance(validated, tuple) else (validated,)
+        rows = as_floats(rows)  # objects of a DataFrame with categories
         rows = self._checked(rows, reset)
         return (rows, *labels) if labels else rows
 
@@ -140,11 +135,6 @@ class Preprocessor:
     def row_scaling(self) -> tuple[Any, Any] | None:
         """How `transform` scales, and the columns that keep NaN; None if it does not scale."""
         return None
-
-    @property
-    def categories(self) -> dict[int, Any]:
-        """Categories of each column that has some, in the order of their codes."""
-        return {}
 
     def sample(self, rows: Any) -> Any:
         """Two rows, or the only one, on which a module of the caller is tried."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from itertools import count, repeat
 from numbers import Number
@@ -18,7 +17,6 @@ from .._checks.data import (
     MISSING,
     as_float64,
     as_floats,
-    holds_categories,
     is_frame,
     is_single,
     objects,
@@ -29,10 +27,6 @@ from .lazy_rows import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64
-# Messages of numpy, pandas and scikit-learn about strings where numbers are expected.
-OF_CELLS = re.compile(
-    "could not convert str|Cannot cast str|compatible with arrays of bytes/str|with a sequence"
-)
 
 
 class Cells(NamedTuple):
@@ -65,11 +59,7 @@ class CategoryCodes:
         self.encoder = OrdinalEncoder(
             handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=np.nan
         ).set_output(transform="default")
-        try:
-            self.encoder.fit(values)
-        except TypeError:
-            _refuse_mixed(X, self.mask, values)
-            raise
+        self.encoder.fit(values)
         return self
 
     def _levels(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -198,50 +188,6 @@ def as_table(X: Any) -> Any:
     return np.asarray(X, dtype=object if isinstance(X, (list, tuple)) else None)
 
 
-def refuse_cells(X: Any, categorical: NDArray[np.bool_] | None, error: Exception) -> None:
-    """Raise an error that names a column of numbers with strings or objects, if there is one."""
-    _refuse_lengths(X, error)
-    if isinstance(error, ValueError) and not OF_CELLS.search(str(error)):
-        return
-    X = as_table(X)
-    for j in range(0 if sparse.issparse(X) or len(X.shape) != 2 else X.shape[1]):
-        column = select(X, j)
-        if is_frame(X):
-            kind = str(column.dtype).lower()
-            may_be = holds_categories(column) or kind.startswith(("object", "list", "array"))
-        else:
-            may_be = column.dtype.kind in "OUS"
-        if not may_be or (categorical is not None and categorical[j]):
-            continue
-        cells = np.asarray(column, dtype=object).tolist()
-        other = next((v for v in cells if not isinstance(v, Number | np.bool_ | None)), None)
-        if other is not None:
-            raised = TypeError if isinstance(error, TypeError) else ValueError
-            raise raised(
-                f"Column {_name(X, j)} of X holds {_kind(other) or 'objects'}, such as "
-                f"{repr(other)[:80]} "
-                f"({error}), but is no column of categories; expected numbers. Convert it, such as "
-                "by OneHotEncoder or pandas.to_numeric. For CostSensitiveAuxMLP, name it in "
-                "categorical_features, or pass a DataFrame to fit."
-            ) from error
-
-
-def _refuse_lengths(X: Any, error: Exception) -> None:
-    """Raise an error that names X for series of several lengths, or as objects of an array."""
-    is_object = isinstance(X, np.ndarray) and X.dtype == object
-    rows = X.ravel() if is_object else X if isinstance(X, list | tuple) else ()
-    try:
-        shapes = sorted({np.shape(row) for row in rows})
-    except ValueError:  # several lengths within a row
-        return
-    if len(shapes) > 1 or (is_object and shapes != [()]):
-        raise ValueError(
-            f"X holds rows of shape {' or '.join(map(str, shapes[:3]))} as objects; expected one "
-            "array of numbers. Pad series to one length, and pass them with an "
-            "attention_mask as arrays by name to CostSensitiveAuxNet; or cut and np.stack them."
-        ) from error
-
-
 def _name(X: Any, j: int) -> str | int:
     """A column in a message: its name, or its position."""
     return repr(X.columns[j]) if is_frame(X) else j
@@ -257,16 +203,3 @@ def _kind(value: Any) -> str | None:
         return "numbers" if value == value else None
     kind = type(value).__name__
     return None if kind in MISSING else kind
-
-
-def _refuse_mixed(X: Any, mask: NDArray[np.bool_], values: NDArray[Any]) -> None:
-    """Raise an error that names a column whose categories cannot be sorted."""
-    of_each = np.asarray(values).T  # Rows of a np.matrix are matrices.
-    for j, column in zip(np.flatnonzero(mask).tolist(), of_each):
-        types = {type(value).__name__ for value in column if value == value}
-        if len(types) > 1:
-            raise ValueError(
-                f"Column {_name(X, j)} of X, which has categories, holds values of types "
-                f"{', '.join(sorted(types))}; expected all strings, or all numbers. Convert them, "
-                "such as with astype(str)."
-            )

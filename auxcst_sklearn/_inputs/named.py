@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_consistent_length
 
 from .._checks.calls import warn
-from .._checks.named import named_arrays
+from .._checks.data import check_in_memory, check_no_mask, check_row_order
 from ..modules._named_rows import MASK, Layout, NamedRows
 from .arrays import Preprocessor
 from .lazy_rows import as_float32, check_resolution, checked_labels
@@ -105,7 +105,14 @@ def _warn_of_mask(arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def as_arrays(X: Mapping[Any, Any], *, new: bool = False) -> dict[str, NDArray[Any]]:
     """Arrays of int64, float32 and bool by their names, with as many rows; `new` in a fit."""
-    return {name: _converted(array, name, new) for name, array in named_arrays(X).items()}
+    check_row_order(X=X)
+    arrays = {str(name): _array(values, f"X[{str(name)!r}]") for name, values in X.items()}
+    if not arrays or not all(map(len, arrays.values())):
+        raise ValueError(
+            f"X holds the arrays {[*arrays]}; expected at least one, with one row or more in each."
+        )
+    check_consistent_length(*arrays.values())
+    return {name: _converted(array, name, new) for name, array in arrays.items()}
 
 
 def _converted(array: NDArray[Any], name: str, new: bool) -> NDArray[Any]:
@@ -117,3 +124,27 @@ def _converted(array: NDArray[Any], name: str, new: bool) -> NDArray[Any]:
     assert_all_finite(array, input_name=f"X[{name!r}]")
     found: NDArray[Any] = as_float32(array)
     return found
+
+
+def _array(values: Any, name: str) -> NDArray[Any]:
+    """Numbers in the type of the caller; of objects, in the type that holds them exactly."""
+    check_in_memory(values, name)
+    check_no_mask(values, name)
+    if hasattr(values, "detach"):  # a tensor; numpy has no bfloat16
+        array = (values.float() if "bfloat16" in str(values.dtype) else values).numpy(force=True)
+    else:
+        array = np.asarray(values)
+        plain = np.array(array.tolist()) if array.dtype.kind == "O" else array
+        array = plain if plain.dtype.kind in "biuf" else array
+    if array.dtype.kind not in "biuf" or array.ndim == 0 or 0 in array.shape[1:]:
+        raise ValueError(
+            f"{name} is read as {array.dtype} of shape {array.shape}; expected a dense array of "
+            "numbers with a row per example. A tokenizer makes rows of one length with "
+            "padding=True."
+        )
+    if array.dtype == np.uint64 and (array > np.iinfo(np.int64).max).any():
+        raise ValueError(
+            f"{name} holds {array.max()}, but modules get int64; expected integers below 2**63, "
+            "such as the remainders of hashes."
+        )
+    return array

@@ -215,7 +215,7 @@ class TablePreprocessor(Preprocessor):
         sees_bins = torch.arange(networks.n_networks).view(-1, 1, 1) % 3 == 1
         for part in networks.modules():
             if isinstance(part, FeatureInput):
-                part.sees_bins = sees_bins.float()
+                part.sees_bins = nn.Buffer(sees_bins.float())
 
 
 class Levels:
@@ -343,18 +343,10 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
 def _selected(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     """Mask of the columns given by a mask, positions or names."""
     given: Any = np.asarray(categorical_features)
-    columns = list(X.columns) if is_frame(X) else []
+    if given.dtype.kind in "OUS":
+        columns = list(X.columns) if is_frame(X) else []
+        given = [columns.index(name) for name in given.tolist()]
     mask = np.zeros(X.shape[1], dtype=bool)
-    try:
-        if given.dtype.kind in "OUS":
-            given = [columns.index(name) for name in given.tolist()]
-        if len(given):
-            mask[given] = True
-    except (IndexError, TypeError, ValueError) as error:
-        of_names = f", {columns}" if columns else " without names"
-        raise ValueError(
-            f"categorical_features={categorical_features!r} does not select columns of X, which "
-            f"has {len(mask)}{of_names} ({error}); expected a mask, or the positions or names of "
-            "columns."
-        ) from error
+    if len(given):
+        mask[given] = True
     return mask

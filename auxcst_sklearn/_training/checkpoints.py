@@ -84,25 +84,14 @@ class Checkpoints:
                 "for its end, or name another folder; equal members of an ensemble need a "
                 "random_state each."
             ) from error
-        except OSError as error:
-            raise ValueError(
-                f"checkpoint_dir={name!r} cannot be written to ({error}); expected a folder with "
-                "room and permission for checkpoints, or None."
-            ) from error
 
     def _open(self, name: str, key: Mapping[str, str], seed: int) -> int:
         path = self.folder / KEY_FILE
         if not path.exists():
             write_whole(path, json.dumps({"seed": seed, "key": dict(key)}, indent=1).encode())
             return seed
-        try:
-            stored = json.loads(path.read_bytes())
-            others, seed = dict(stored["key"]), int(stored["seed"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"checkpoint_dir={name!r} holds a damaged file {KEY_FILE}; expected the file of an "
-                "earlier fit. Delete the folder, or name another one."
-            ) from error
+        stored = json.loads(path.read_bytes())
+        others, seed = dict(stored["key"]), int(stored["seed"])
         differing = sorted(k for k in {*others, *key} if others.get(k) != key.get(k))
         if differing:
             raise ValueError(

@@ -21,8 +21,8 @@ from sklearn.model_selection import (
 from sklearn.utils.random import sample_without_replacement
 
 from .._inputs.sample import Sample
+from .batches import Rows
 from .geometric_mean import log_clipped
-from .rows import Rows
 from .runtime import neutral_torch_modes
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
@@ -133,12 +133,6 @@ def hold_out(
     """
     n = len(label) if groups is None else len(np.unique(groups))
     n_held_out = max(1, round(fraction * n))
-    if n_held_out >= n:
-        units = "rows" if groups is None else "groups"
-        raise ValueError(
-            f"validation_fraction={fraction} holds out {n_held_out} of {n} {units} and leaves none "
-            "to train on. Lower it, or set early_stopping=False."
-        )
     if groups is not None:
         splitter = GroupShuffleSplit(1, test_size=n_held_out, random_state=random_state)
         return _with_classes(label, *next(splitter.split(label, label, groups)))
@@ -173,9 +167,6 @@ def folds(
     are in none.
     """
     n_units = len(label) if groups is None else len(np.unique(groups))
-    if n_units < n_folds:
-        units = "rows" if groups is None else "different values of groups"
-        raise _too_few(n_units, units, n_folds)
     are_too_many = groups is not None and n_units > MOST_BALANCED_GROUPS
     stratified = np.unique(label, return_counts=True)[1].max() >= n_folds and not are_too_many
     kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
@@ -264,17 +255,13 @@ def _folds_of_groups(
     known, of_row = np.unique(groups, return_inverse=True)
     n_in_all = max(n_folds, round(1 / fraction), 2)
     if len(known) < n_in_all:
-        raise _too_few(len(known), "different values of groups", n_in_all)
+        raise ValueError(
+            f"There are {len(known)} different values of groups, but n_networks and "
+            f"validation_fraction ask for {n_in_all} folds of them. Lower n_networks, raise "
+            "validation_fraction, or set early_stopping=False."
+        )
     fold = rng.permutation(len(known)) // max(1, int(fraction * len(known)))
     return np.minimum(fold, n_folds).astype(np.uint8)[of_row]
-
-
-def _too_few(n_units: int, units: str, n_folds: int) -> ValueError:
-    return ValueError(
-        f"There are {n_units} {units}, but n_networks and validation_fraction ask for "
-        f"{n_folds} folds of them. Lower n_networks, raise validation_fraction, or set "
-        "early_stopping=False."
-    )
 
 
 # -------------------------------------------------------------------------- predictions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from time import perf_counter
 from typing import Any
@@ -13,11 +14,10 @@ import torch
 from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
-from .batches import Batches
+from .batches import Batch, Batches, Rows
 from .checkpoints import Checkpoints, TrainingCheckpoints
 from .geometric_mean import PRIOR_ROWS
 from .net import STOP_TEMPERATURES, CostNet
-from .rows import Batch, Rows
 from .runtime import InterruptWatch, processes, report, reports
 from .schedule import INTERVAL, EarlyStopping, Schedule, WeightAverage
 
@@ -29,6 +29,7 @@ class CallbackStop(Exception):  # noqa: N818
     """A callback ended the training; skorch raises KeyboardInterrupt for this, as for Ctrl-C."""
 
 
+@dataclass(eq=False, repr=False)
 class Training:
     """A training of a net: skorch's loop, without its overhead for each batch.
 
@@ -41,27 +42,22 @@ class Training:
     for it.
     """
 
-    average: WeightAverage | None = None
-    stop: EarlyStopping | None = None
-    saved: TrainingCheckpoints | None = None
-    evaluated: Batches | None = None  # of held-out rows
-    stop_values: np.ndarray  # of held-out rows in the last epoch, for each network
+    net: CostNet
+    rows: Sequence[Rows]
+    held_out: Sequence[Rows] | None = None
+    _: KW_ONLY
+    n_epochs: int
+    schedule: Schedule
+    patience: int | None = None
+    ema_epochs: float = 0.0
+    fold_seed: int | None = None
 
-    def __init__(
-        self,
-        net: CostNet,
-        rows: Sequence[Rows],
-        held_out: Sequence[Rows] | None = None,
-        *,
-        n_epochs: int,
-        schedule: Schedule,
-        patience: int | None = None,
-        ema_epochs: float = 0.0,
-        fold_seed: int | None = None,
-    ) -> None:
-        self.net, self.rows, self.held_out = net, rows, held_out
-        self.n_epochs, self.schedule, self.patience = n_epochs, schedule, patience
-        self.ema_epochs, self.fold_seed = ema_epochs, fold_seed
+    def __post_init__(self) -> None:
+        self.average: WeightAverage | None = None
+        self.stop: EarlyStopping | None = None
+        self.saved: TrainingCheckpoints | None = None
+        self.evaluated: Batches | None = None  # of held-out rows
+        self.stop_values = np.empty(0)  # of held-out rows in the last epoch, for each network
 
     def run(self, checkpoints: Checkpoints | None = None) -> None:
         """Train the net; stopped early, it has the weights of the best epoch.
@@ -137,8 +133,7 @@ class Training:
         n_epochs = self.n_epochs
         if self.saved is not None:
             n_epochs = self.saved.restore(self, n_epochs)
-        progress = Progress(n_epochs, self.net.verbose)
-        for _ in range(n_epochs):
+        for i in range(n_epochs):
             start = perf_counter()
             self._notify("on_epoch_begin", **self.datasets)
             self._pass_over(self.batches, "train", self._step)
@@ -149,7 +144,8 @@ class Training:
             self.schedule.end_epoch(self.net.history[-1])
             self.net.history.record("dur", perf_counter() - start)
             self._notify("on_epoch_end", **self.datasets)
-            progress.report(self.net.history[-1])
+            last, left = self.net.history[-1], n_epochs - i - 1
+            report_epoch(last, left, self.net.verbose, is_first=i == 0)
             if self.saved is not None:
                 self.saved.save_epoch(self)
             if self.stop is not None and not self.stop.running:
@@ -284,25 +280,17 @@ def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
     return x.flatten(0, 1), target.label
 
 
-class Progress:
-    """A line per epoch: losses, held-out cost, and the time left without early stopping."""
-
-    def __init__(self, n_epochs: int, verbose: int) -> None:
-        self.n_epochs, self.verbose, self.durations = n_epochs, verbose, list[float]()
-
-    def report(self, record: dict[str, Any]) -> None:
-        """Report an epoch."""
-        if not reports(self.verbose):
-            return
-        names = [name for name in SHOWN if name in record]
-        if not self.durations:
-            header = "".join(f"{name:>18}" for name in names)
-            report(f"epoch{header}{'time left':>12}", self.verbose)
-        self.durations.append(record["dur"])
-        seconds = (self.n_epochs - len(self.durations)) * np.mean(self.durations)
-        values = "".join(f"{record[name]:18.5g}" for name in names)
-        left = timedelta(seconds=round(seconds))
-        report(f"{record['epoch']:5d}{values}{left!s:>12}", self.verbose)
+def report_epoch(record: dict[str, Any], n_left: int, verbose: int, *, is_first: bool) -> None:
+    """A line of progress: losses, held-out cost, and the time left without early stopping."""
+    if not reports(verbose):
+        return
+    names = [name for name in SHOWN if name in record]
+    if is_first:
+        header = "".join(f"{name:>18}" for name in names)
+        report(f"epoch{header}{'time left':>12}", verbose)
+    values = "".join(f"{record[name]:18.5g}" for name in names)
+    left = timedelta(seconds=round(n_left * record["dur"]))
+    report(f"{record['epoch']:5d}{values}{left!s:>12}", verbose)
 
 
 def check_finite(values: float | list[float] | np.ndarray) -> None:

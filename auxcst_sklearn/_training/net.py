@@ -24,9 +24,8 @@ from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork, copy_of
-from .batches import Batches, evaluation_size, shuffled
+from .batches import Batches, Rows, evaluation_size, shuffled
 from .geometric_mean import MANY_CLASSES, SMALLEST
-from .rows import Rows
 from .runtime import (
     ALONE,
     Processes,
@@ -248,12 +247,8 @@ class CostNet(NeuralNet):
     @property
     def is_geometric(self) -> bool:
         """Whether the mean of the networks' probabilities is geometric."""
-        return self.n_networks > 1 and self.has_many_classes and self.has_logits
-
-    @property
-    def has_many_classes(self) -> bool:
-        """Whether there are `MANY_CLASSES` or more, which need a mean of their own."""
-        return len(self.statistics.weight) >= MANY_CLASSES
+        has_many_classes = len(self.statistics.weight) >= MANY_CLASSES
+        return self.n_networks > 1 and has_many_classes and self.has_logits
 
     @cached_property
     def has_logits(self) -> bool:

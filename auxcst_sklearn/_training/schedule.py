@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from itertools import islice
@@ -62,13 +61,10 @@ def optimizer_arguments(optimizer: Any, weight_decay: float, device: str) -> dic
     kind = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
     if not isinstance(kind, type):
         return {"optimizer": partial(_of_function, kind)}
-    unfit = (torch.optim.LBFGS, torch.optim.SparseAdam)
-    if not issubclass(kind, Optimizer) or issubclass(kind, unfit):
+    if not issubclass(kind, Optimizer):
         raise ValueError(
-            f"optimizer={optimizer!r} is not an optimizer that steps once per batch of dense "
-            f"gradients; expected one of {sorted(OPTIMIZERS)}, a subclass of torch.optim.Optimizer "
-            "(but not LBFGS, which needs a closure, or SparseAdam), or a function of the "
-            "parameters that returns an optimizer."
+            f"optimizer={optimizer!r}; expected one of {sorted(OPTIMIZERS)}, a subclass of "
+            "torch.optim.Optimizer, or a function of the parameters that returns an optimizer."
         )
     accepted = signature(kind).parameters
     arguments: dict[str, Any] = {"optimizer": kind}
@@ -119,10 +115,6 @@ class Schedule:
         """The rate for learning_rate="auto"."""
         return CONSTANT_RATE
 
-    def for_rows(self, n_samples: int, *, stream: bool = False) -> Schedule:
-        """The schedule for a number of rows; a block of a stream is trained on at one rate."""
-        return Schedule() if stream else self
-
     def early_stopping(self, net: Any, patience: int) -> EarlyStopping:
         """What ends the training early."""
         return EarlyStopping(net, patience)
@@ -161,28 +153,22 @@ class OneCycle(Schedule):
         set_rate(optimizer, next(self.rates))
 
 
-@dataclass
 class Plateau(Schedule):
-    """Lower `rates` whenever the held-out loss no longer decreases; then the training ends.
+    """Lower the rate whenever the held-out loss no longer decreases; then the training ends.
 
-    Without held-out rows, the rate is the `constant_rate`, unless it is None.
+    Without held-out rows, the rate is the `constant_rate`, unless it is None. The higher rate of
+    plateaus suits larger batches: 256 rows, and more where an epoch has 200 steps.
     """
-
-    constant_rate: float | None = None
-    rates: Sequence[float] = RATES
-    largest_batch: int = LARGEST_BATCH
 
     name = "plateau"
 
+    def __init__(self, n_samples: int, constant_rate: float | None) -> None:
+        self.constant_rate = constant_rate
+        self.rates = RATES_OF_LONG_EPOCHS if n_samples > LONG_EPOCHS[0] else RATES
+        self.largest_batch = int(np.clip(n_samples // 200, 256, 512))
+
     def first_rate(self, n_inputs: int) -> float:
         return PLATEAU_RATE if n_inputs <= MANY_INPUTS else PLATEAU_RATE / 2
-
-    def for_rows(self, n_samples: int, *, stream: bool = False) -> Plateau:
-        """The higher rate suits larger batches: 256 rows, and more where an epoch has 200 steps."""
-        if stream:
-            return self
-        rates = RATES_OF_LONG_EPOCHS if n_samples > LONG_EPOCHS[0] else RATES
-        return Plateau(self.constant_rate, rates, int(np.clip(n_samples // 200, 256, 512)))
 
     def early_stopping(self, net: Any, patience: int) -> Plateaus:
         return Plateaus(net, patience, self.rates)
@@ -218,13 +204,6 @@ class OfScheduler(Schedule):
 
     def load_state_dict(self, state: Any) -> None:
         self.scheduler.load_state_dict(state)
-
-
-SCHEDULES: dict[str, Callable[[], Schedule]] = {
-    "constant": Schedule,
-    "one_cycle": OneCycle,
-    "plateau": Plateau,
-}
 
 
 def one_cycle(n_steps: int) -> Iterator[float]:
@@ -337,7 +316,8 @@ class EarlyStopping:
         """Restore the weights of every network at its best epoch, if one was evaluated."""
         for i, (best, weights) in enumerate(zip(self.best, self.net.module_.weights())):
             if np.isfinite(self.value[i]):
-                _copy(best, weights)
+                for value, tensor in zip(best, weights):
+                    tensor.copy_(value)
                 for part, own in zip(self.net.module_.own_modules()[i], self.attributes[i]):
                     set_attributes(part, own)
 
@@ -377,8 +357,3 @@ class Plateaus(EarlyStopping):
         if self.waited >= self.patience:
             self.lowered, self.waited = self.lowered + 1, 0
         self.set_rate()
-
-
-def _copy(source: Sequence[Tensor], to: Sequence[Tensor]) -> None:
-    for value, tensor in zip(source, to):
-        tensor.copy_(value)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..losses import ProbabilisticLoss, Target
-from .batches import rows_of_batch
+from .batches import Rows, rows_of_batch
 from .geometric_mean import HEATS, SMALLEST, best_temperature, weights_if_better
-from .rows import Rows
 from .runtime import processes
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use

@@ -158,7 +158,7 @@ class Costs:
                 stack_costs(cost), n_samples=n, classes=self.classes, decisions=decisions
             )
         if matrices is None:
-            return probability @ self.values
+            return probability @ self.matrix()
         return np.einsum("nk,nkj->nj", probability, matrices)
 
     def vectors(self) -> NDArray[Any]:

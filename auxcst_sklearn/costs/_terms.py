@@ -80,17 +80,7 @@ def cost_matrices(terms: Mapping[Any, Mapping[Any, ArrayLike]] | DataFrame) -> L
                    [ 0.,  4., 10.]],
                   classes=['fraud', 'legitimate'], decisions=['pass', 'review', 'decline'])
     """
-    rows, columns, costs = _read(terms)
-    check_row_order(**costs)
-    values = {name: _as_costs(cost, name) for name, cost in costs.items()}
-    with_rows = [value for value in values.values() if value.ndim]
-    check_consistent_length(*with_rows)
-    n_rows = [len(value) for value in with_rows[:1]]
-    matrices = np.empty((*n_rows, len(rows), len(columns)))
-    for (i, j), value in zip(np.ndindex(matrices.shape[-2:]), values.values(), strict=True):
-        matrices[..., i, j] = value
-    matrices.flags.writeable = False
-    return LabelledCosts(matrices, rows, columns)
+    return _arranged(*_read(terms))
 
 
 def binary_cost_matrices(
@@ -156,16 +146,21 @@ def binary_cost_matrices(
         raise ValueError(f"classes={classes!r}; expected the two labels of a binary problem.")
     if np.ndim(pos_label) or pos_label not in labels.tolist():
         raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.")
-    given = {"fp_cost": fp_cost, "fn_cost": fn_cost, "tp_cost": tp_cost, "tn_cost": tn_cost}
-    check_row_order(**given)
-    costs = {name: _as_costs(cost, name) for name, cost in given.items()}
-    check_consistent_length(*(cost for cost in costs.values() if cost.ndim))
-    p = labels.tolist().index(pos_label)
-    matrices = np.empty((*np.broadcast_shapes(*(c.shape for c in costs.values())), 2, 2))
-    matrices[..., p, p], matrices[..., 1 - p, 1 - p] = costs["tp_cost"], costs["tn_cost"]
-    matrices[..., p, 1 - p], matrices[..., 1 - p, p] = costs["fn_cost"], costs["fp_cost"]
+    costs = {"tp_cost": tp_cost, "fn_cost": fn_cost, "fp_cost": fp_cost, "tn_cost": tn_cost}
+    if pos_label != labels[0]:
+        costs = dict(reversed(costs.items()))
+    return _arranged(labels, labels, costs)
+
+
+def _arranged(rows: Any, columns: Any, costs: Mapping[str, Any]) -> LabelledCosts:
+    """Costs with names, one for each cell in the order of reading, as matrices."""
+    check_row_order(**costs)
+    values = [_as_costs(cost, name) for name, cost in costs.items()]
+    check_consistent_length(*(value for value in values if value.ndim))
+    cells = np.stack(np.broadcast_arrays(*values), axis=-1)
+    matrices = cells.reshape(*cells.shape[:-1], len(rows), len(columns))
     matrices.flags.writeable = False
-    return LabelledCosts(matrices, labels, labels)
+    return LabelledCosts(matrices, rows, columns)
 
 
 def _as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -248,14 +248,12 @@ class LayerWiseLoss(nn.Module):
     (tensor(0.7000), tensor([1.0000, 0.2000]))
     """
 
-    alphas: Tensor
-
     def __init__(self, loss: Loss, aux_loss: Loss, alpha: Sequence[float]) -> None:
         super().__init__()
         self.loss = loss
         self.aux_loss = aux_loss
         weights = torch.tensor([*alpha, 1.0], dtype=torch.float32).unsqueeze(1)
-        self.register_buffer("alphas", weights, persistent=False)
+        self.alphas = nn.Buffer(weights, persistent=False)
 
     def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
         """Weighted sum of the heads' mean losses, and these losses.

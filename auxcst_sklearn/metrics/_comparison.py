@@ -22,9 +22,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks.calls import error_context, inherit_docs
 from .._checks.classifiers import fitted, probabilities
-from .._checks.data import check_row_order
+from .._checks.data import check_row_order, sliceable
 from .._checks.labels import as_labels, check_groups
-from .._checks.named import sliceable
 from ..costs._account import Costs
 from ..costs._evaluation import (
     check_one_source,
@@ -246,10 +245,8 @@ class _Task(NamedTuple):
 
     def _cheapest(self, p: NDArray[np.float64], train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of least expected cost: of known matrices, or of the means in training."""
-        costs = self.costs.part(train if self.costs.matrices is None else test)
-        if costs.matrices is None:
-            costs = Costs.of_classes(costs.classes, costs.decisions, costs.matrix())
-        return costs.expected_cost(p).argmin(axis=1)
+        rows = train if self.costs.matrices is None else test
+        return self.costs.part(rows).expected_cost(p).argmin(axis=1)
 
     def _most_probable(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the most probable classes, or their cheapest decisions; None without."""

@@ -13,13 +13,10 @@ from torch.nn import functional as F  # noqa: N812
 class Standardize(nn.Module):
     """Centre and scale every input: `center` is mapped to 0, and a difference of `scale` to 1."""
 
-    center: Tensor
-    factor: Tensor
-
     def __init__(self, center: ArrayLike, scale: ArrayLike) -> None:
         super().__init__()
-        self.register_buffer("center", torch.as_tensor(center, dtype=torch.float32))
-        self.register_buffer("factor", 1 / torch.as_tensor(scale, dtype=torch.float32))
+        self.center = nn.Buffer(torch.as_tensor(center, dtype=torch.float32))
+        self.factor = nn.Buffer(1 / torch.as_tensor(scale, dtype=torch.float32))
 
     def set(self, center: ArrayLike, scale: ArrayLike) -> None:
         """Change centre and scale."""
@@ -51,11 +48,9 @@ class PiecewiseLinear(Standardize):
     Learning", NeurIPS 2022, section 3.2.
     """
 
-    columns: Tensor
-
     def __init__(self, columns: ArrayLike, center: ArrayLike, scale: ArrayLike) -> None:
         super().__init__(center, scale)
-        self.register_buffer("columns", torch.as_tensor(columns, dtype=torch.int64))
+        self.columns = nn.Buffer(torch.as_tensor(columns, dtype=torch.int64))
 
     def forward(self, x: Tensor) -> Tensor:
         """Fractions (..., n_bins) for inputs (..., n_inputs)."""
@@ -74,16 +69,6 @@ class FeatureInput(nn.Module):
     networks differ in their vectors, and in whether they see the bins.
     """
 
-    fill: Tensor
-    numbers: Tensor
-    gaps: Tensor
-    few_columns: Tensor
-    few_codes: Tensor
-    many_columns: Tensor
-    starts: Tensor
-    row_of_code: Tensor
-    sees_bins: Tensor
-
     def __init__(
         self,
         fill: Sequence[float],
@@ -96,16 +81,11 @@ class FeatureInput(nn.Module):
     ) -> None:
         super().__init__()
         own = [(column, code) for column, kept in few for code, keep in enumerate(kept) if keep]
-        for name, columns in {
-            "numbers": numbers,
-            "gaps": gaps,
-            "few_columns": [column for column, _ in own],
-            "many_columns": [column for column, _ in many],
-        }.items():
-            self.register_buffer(name, torch.tensor(columns, dtype=torch.int64))
-        self.register_buffer("fill", torch.tensor(fill, dtype=torch.float32))
-        codes = torch.tensor([code for _, code in own], dtype=torch.float32)
-        self.register_buffer("few_codes", codes)
+        self.numbers, self.gaps = _positions(numbers), _positions(gaps)
+        self.few_columns = _positions([column for column, _ in own])
+        self.many_columns = _positions([column for column, _ in many])
+        self.fill = nn.Buffer(torch.tensor(fill, dtype=torch.float32))
+        self.few_codes = nn.Buffer(torch.tensor([code for _, code in own], dtype=torch.float32))
         # One table of vectors for all columns, so that a batch needs one look-up.
         levels = [torch.tensor([False, *kept]) for _, kept in many]
         starts, rows, n_rows = [], [torch.zeros(0, dtype=torch.int64)], 0
@@ -113,8 +93,7 @@ class FeatureInput(nn.Module):
             starts.append(sum(map(len, rows)))
             rows.append(n_rows + kept * kept.cumsum(0))
             n_rows += 1 + int(kept.sum())
-        self.register_buffer("starts", torch.tensor(starts, dtype=torch.int64))
-        self.register_buffer("row_of_code", torch.cat(rows))
+        self.starts, self.row_of_code = _positions(starts), nn.Buffer(torch.cat(rows))
         self.table: nn.Parameter | None = None
         if levels:
             # Longer vectors, and larger initial ones, memorise single rows.
@@ -123,7 +102,7 @@ class FeatureInput(nn.Module):
             table[self.row_of_code[self.starts]] = 0
             self.table = nn.Parameter(table.unsqueeze(0))  # of each network
         self.bins = bins
-        self.register_buffer("sees_bins", torch.ones(1, 1, 1))  # 0 for networks without bins
+        self.sees_bins = nn.Buffer(torch.ones(1, 1, 1))  # 0 for networks without bins
 
     def set_fill(self, fill: ArrayLike) -> None:
         """Change the values that replace missing ones, given for every column."""
@@ -172,3 +151,7 @@ class FeatureInput(nn.Module):
         if len(self.few_columns):
             parts.append((x.index_select(-1, self.few_columns) == self.few_codes).to(x.dtype))
         return torch.cat(parts, dim=-1) if len(parts) > 1 else numbers
+
+
+def _positions(values: Sequence[int]) -> nn.Buffer:
+    return nn.Buffer(torch.tensor(values, dtype=torch.int64))

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
@@ -90,7 +89,6 @@ NOT_PROBABILITIES = {
     "too few columns": (lambda p: p[:, :2], r"has shape \(\d+, 2\); expected \(\d+, 3\)"),
     "the positive class": (lambda p: p[:, 1], r"has shape \(\d+,\); expected"),
     "too few rows": (lambda p: p[1:], r"has shape \(\d+, 3\); expected"),
-    "sparse": (sparse.csr_array, "csr_array"),
 }
 FORMS = {**SAME, **ROUNDED, **{name: form for name, (form, _) in NOT_PROBABILITIES.items()}}
 

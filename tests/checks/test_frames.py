@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 import sklearn
 from sklearn.compose import ColumnTransformer
-from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -83,15 +82,6 @@ def test_an_array_of_objects_gives_the_same_network(reference):
     np.testing.assert_array_equal(
         found.predict_cost(X), reference.predict_cost(pd.DataFrame(columns))
     )
-
-
-def test_searches_and_folds(frame):
-    X, y = frame
-
-    search = GridSearchCV(learner(), {"alpha": [0, 0.5]}, cv=2, error_score="raise").fit(X, y)
-
-    assert search.best_score_ > 0.7
-    assert cross_val_predict(learner(max_epochs=1), X, y, cv=2).shape == y.shape
 
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])

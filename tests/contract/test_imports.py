@@ -30,10 +30,10 @@ STEPS = {
     "base",
     "calibration",
     "decision",
-    "decision_module",
     "fingerprint",
     "fit_steps",
     "parameters",
+    "prediction",
 }
 BUILT_ON_OTHERS = {
     "members": {"table_models", "mlp"},

@@ -276,30 +276,6 @@ def test_a_class_without_examples_keeps_its_row_of_the_cost_matrix(problem, mlp)
 # ---------------------------------------------------------------------- units and offsets
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("unit", [1e-300, 1e-12, 1e12, 1e300])
-def test_the_currency_does_not_matter(problem, mlp, loss, unit):
-    X, y, cost = problem
-    reference = mlp(loss=loss).fit(X, y, cost=cost)
-    network = mlp(loss=loss).fit(X, y, cost=cost * unit)
-    np.testing.assert_array_equal(network.predict(X), reference.predict(X))
-    np.testing.assert_allclose(network.predict_cost(X) / unit, reference.predict_cost(X), 1e-5)
-    score = network.score(X, y, cost=cost * unit) / unit
-    np.testing.assert_allclose(score, reference.score(X, y, cost=cost))
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("offset", [-5, 1e6])
-def test_a_fee_for_every_decision_does_not_matter(problem, mlp, loss, offset):
-    X, y, cost = problem
-    reference = mlp(loss=loss).fit(X, y, cost=cost)
-    network = mlp(loss=loss).fit(X, y, cost=cost + offset)
-    np.testing.assert_array_equal(network.predict(X), reference.predict(X))
-    np.testing.assert_allclose(
-        network.predict_cost(X) - offset, reference.predict_cost(X), atol=1e-6
-    )
-
-
 @pytest.mark.parametrize("loss", ["one_sided", "smooth_one_sided", "softmin", "squared"])
 def test_the_costs_decide_even_where_the_true_class_is_dear(problem, mlp, loss):
     X, y, _ = problem

@@ -20,7 +20,7 @@ from auxcst_sklearn import (
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import cost_scorer, mean_cost, savings_score
 from auxcst_sklearn.plotting import CostConfusionDisplay
-from tests.factories import small_cnn, small_mlp
+from tests.factories import small_mlp
 
 FOLDS = StratifiedKFold(3)
 RAISE = {"scoring": cost_scorer, "cv": FOLDS, "error_score": "raise"}
@@ -50,21 +50,6 @@ MODELS = {
 
 def paid(y, y_pred, cost):
     return np.mean([c[t, p] for t, p, c in zip(y, y_pred, cost)])
-
-
-@pytest.mark.parametrize("kind", MODELS)
-def test_each_row_is_decided_and_billed_by_its_own_matrix(fraud, kind):
-    X, y, cost = fraud
-    model = MODELS[kind]().fit(X, y, cost=cost)
-    p = model.predict_proba(X)
-
-    expected = [[p[i] @ cost[i][:, k] for k in range(2)] for i in range(len(X))]
-
-    np.testing.assert_allclose(model.predict_cost(X, cost), expected)
-    chosen = np.argmin(expected, axis=1)
-    np.testing.assert_array_equal(model.predict(X, cost), chosen)
-    assert model.score(X, y, cost=cost) == pytest.approx(-paid(y, chosen, cost))
-    assert cost_scorer(model, X, y, cost=cost) == pytest.approx(-paid(y, chosen, cost))
 
 
 def test_no_cost_network_is_trained(fraud):
@@ -239,15 +224,6 @@ def test_the_currency_does_not_matter(fraud):
     np.testing.assert_array_equal(model.predict(X, cost), yen.predict(X, 150 * cost))
 
 
-def test_images_have_known_costs_too():
-    X, y = np.random.default_rng(0).random((40, 8, 8)), np.arange(40) % 2
-    cost = np.tile([[0.0, 1], [3, 0]], (40, 1, 1))
-
-    model = small_cnn().fit(X, y, cost=cost)
-
-    assert model.predict_cost(X, cost).shape == (40, 2)
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -285,17 +261,6 @@ def test_losses_without_probabilities_cannot_decide_by_known_costs(fraud):
     assert not hasattr(model, "predict_proba")
     with pytest.raises(ValueError, match="loss='one_sided' has none"):
         model.predict(X, cost=cost)
-
-
-@pytest.mark.parametrize("kind", ["network", "Bayes"])
-def test_transposed_matrices_warn_where_the_user_called(fraud, kind):
-    X, y, cost = fraud
-    flipped = np.asarray(cost)[:, ::-1]
-
-    with pytest.warns(UserWarning, match="The true class is not the cheapest") as warned:
-        MODELS[kind]().fit(X, y, cost=flipped)
-
-    assert warned[0].filename == __file__
 
 
 def test_losses_without_probabilities_stop_by_their_own_decisions(fraud):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV, calibration_curve
 from sklearn.datasets import load_iris, make_classification
 from sklearn.ensemble import VotingClassifier
 from sklearn.model_selection import cross_val_score
@@ -83,17 +82,6 @@ def test_scores_of_probabilities(data, scoring):
     )
 
     assert np.isfinite(scores).all()
-
-
-def test_calibration(data):
-    X, y = data[0], (data[1] > 0).astype(int)
-    model = small_mlp(max_epochs=10).fit(X, y)
-
-    share, probability = calibration_curve(y, model.predict_proba(X)[:, 1], n_bins=3)
-
-    assert np.corrcoef(share, probability)[0, 1] > 0.8
-    calibrated = CalibratedClassifierCV(small_mlp(max_epochs=5), cv=2).fit(X, y)
-    assert calibrated.predict_proba(X).shape == (200, 2)
 
 
 def test_self_training():

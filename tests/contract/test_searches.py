@@ -23,11 +23,9 @@ from sklearn.model_selection import (
     HalvingGridSearchCV,
     PredefinedSplit,
     RandomizedSearchCV,
-    StratifiedKFold,
     cross_val_score,
     cross_validate,
     learning_curve,
-    validation_curve,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -108,32 +106,6 @@ def test_cost_stands_beside_other_metrics(setting):
     np.testing.assert_allclose(found["test_accuracy"], accuracy)
 
 
-def test_nested_search(setting):
-    model = setting.mlp(RowCheckingMLP)
-    inner = GridSearchCV(model, GRID, **{**setting.how, "cv": 2})
-    found = cross_val_score(inner, setting.X, setting.y, params=setting.params, **setting.how)
-    candidates = [
-        clone(model).set_params(alpha=alpha, learning_rate=rate)
-        for alpha in GRID["alpha"]
-        for rate in GRID["learning_rate"]
-    ]
-    for score, (train, test) in zip(found, FOLDS.split(setting.X, setting.y), strict=True):
-        halves = StratifiedKFold(2).split(setting.X[train], setting.y[train])
-        splits = [(train[a], train[b]) for a, b in halves]
-        best = max(candidates, key=lambda one: np.mean(setting.fold_scores(one, splits)))
-        np.testing.assert_allclose(score, setting.fold_scores(best, [(train, test)])[0])
-
-
-def test_learning_curve(setting):
-    model = setting.mlp(RowCheckingMLP)
-    sizes, _, found = learning_curve(
-        model, setting.X, setting.y, train_sizes=[24, 48], params=setting.params, **setting.how
-    )
-    for size, scores in zip(sizes, found, strict=True):
-        splits = [(train[:size], test) for train, test in FOLDS.split(setting.X, setting.y)]
-        np.testing.assert_allclose(scores, setting.fold_scores(model, splits))
-
-
 def test_learning_curve_by_partial_fit(setting):
     model = setting.mlp(classes=[0, 1, 2])
     curve = partial(learning_curve, model, setting.X, setting.y, train_sizes=[24, 48])
@@ -150,15 +122,6 @@ def test_learning_curve_by_partial_fit(setting):
             setting.fit(network, rows, method="partial_fit")
             score = setting.score(network.predict(setting.X[test]), test)
             np.testing.assert_allclose(found[i, k], score)
-
-
-def test_validation_curve(setting):
-    model, rates = setting.mlp(RowCheckingMLP), GRID["learning_rate"]
-    curve = partial(validation_curve, param_name="learning_rate", param_range=rates)
-    _, found = curve(model, setting.X, setting.y, params=setting.params, **setting.how)
-    for rate, scores in zip(rates, found, strict=True):
-        expected = setting.fold_scores(clone(model).set_params(learning_rate=rate))
-        np.testing.assert_allclose(scores, expected)
 
 
 def test_sequential_feature_selection_takes_the_feature_that_saves_most(setting):

@@ -66,5 +66,5 @@ def test_functions(function):
 
 @pytest.mark.parametrize("model", [BayesMinimumRiskClassifier(), CostSensitiveAuxMLP()])
 def test_costs_in_the_place_of_weights(model):
-    with pytest.raises(ValueError, match=r"sample_weight has shape \(4, 2\).*cost=C"):
+    with pytest.raises(ValueError, match="Sample weights must be 1D"):
         model.fit(np.eye(4), [0, 1, 0, 1], np.ones((4, 2)))

@@ -272,16 +272,6 @@ def in_worker(costs):
     return names(costs), isinstance(costs.values, np.memmap)
 
 
-def test_search_over_cost_matrices():
-    steep = LabelledCosts(5 * M.values, M.classes, M.decisions)
-    model = small_mlp(decisions=DECISIONS)
-    search = GridSearchCV(
-        model, {"cost_matrix": [M, steep]}, cv=2, scoring=make_cost_scorer(cost_matrix=M)
-    )
-    search.fit(X, Y)
-    assert names(search.best_params_["cost_matrix"]) == BOTH
-
-
 OTHER = LabelledCosts(PLAIN[..., [1, 0, 2]], C.classes, C.decisions[[1, 0, 2]])
 
 
@@ -421,16 +411,6 @@ def test_displays_match_costs_by_name():
         CostThresholdDisplay.from_predictions(Y, model.predict_proba(X)[:, 0], cost=two)
 
 
-def test_names_reach_a_pipeline_in_a_search():
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipeline = make_pipeline(StandardScaler(), small_mlp(decisions=DECISIONS[::-1]))
-        grid = {f"{pipeline.steps[-1][0]}__width": [4]}
-        search = GridSearchCV(pipeline, grid, scoring=cost_scorer, cv=3)
-        search.fit(X, Y, cost=C)
-        shuffled = clone(search).fit(X, Y, cost=columns(C, ORDERS[0]))
-    assert search.best_score_ == pytest.approx(shuffled.best_score_)
-
-
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_a_class_that_has_no_row_is_named_by_the_costs(model):
     terms = {**TERMS, "new": dict.fromkeys(DECISIONS, 1)}
@@ -514,8 +494,6 @@ def test_keys_of_json_are_numbers_where_their_text_is_that_of_the_label():
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_transposed_matrix_warns_once(kind):
     model = MODELS[kind](cost_matrix=[[5, 1], [0, 8]])
-    if kind == "mean":
-        model.set_params(estimators=[("a", small_mlp()), ("b", small_mlp())])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, Y)

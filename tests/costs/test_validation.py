@@ -55,44 +55,6 @@ def test_check_cost_does_not_write_to_the_caller():
 
 
 @pytest.mark.parametrize(
-    ("cost", "message"),
-    [
-        (MATRIX, "cost has 3 rows, but there are 5 samples.*cost_matrix="),
-        (np.ones((4, 3)), r"cost has 4 rows, but there are 5 samples"),
-        (np.ones((5, 2)), r"cost has 2 columns, but there are 3 classes: \['a', 'b', 'c'\]"),
-        (np.ones(5), r"shape \(5,\); expected two dimensions.*costs.binary_cost_matrices"),
-        (np.where(np.eye(5, 3) > 0, np.nan, 1), "nan in row 0, column 0, and 3 values"),
-        (np.where(np.eye(5, 3, 1) > 0, np.inf, 1), "inf in row 0, column 1"),
-        ([["x", "y", "z"]] * 5, "cannot be read as numbers"),
-        (pd.DataFrame(np.ones((5, 3)), columns=list("abd")), "expected each class once"),
-        (pd.DataFrame(np.ones((5, 3)), columns=list("aab")), "expected each class once"),
-    ],
-)
-def test_check_cost_says_what_is_wrong(cost, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        check_cost(cost, n_samples=5, classes=CLASSES)
-
-
-@pytest.mark.parametrize(
-    ("cost_matrix", "message"),
-    [
-        (np.ones((5, 3)), r"cost_matrix has shape \(5, 3\), .*expected a square matrix"),
-        (np.ones((2, 2)), r"cost_matrix has shape \(2, 2\), but there are 3 classes"),
-        (np.full((3, 3), np.nan), "cost_matrix holds nan"),
-        (
-            pd.DataFrame(np.ones((3, 3)), columns=list("abc")),
-            "the index labels of cost_matrix are .*Missing: .'a', 'b', 'c'.",
-        ),
-        (pd.DataFrame(MATRIX, CLASSES, CLASSES).drop("c"), r"index labels \['a', 'b'\], .* square"),
-        (pd.DataFrame(np.ones((5, 3)), columns=CLASSES), r"Pass per-sample costs to fit"),
-    ],
-)
-def test_check_cost_matrix_says_what_is_wrong(cost_matrix, message):
-    with pytest.raises(ValueError, match=message):
-        check_cost_matrix(cost_matrix, classes=CLASSES)
-
-
-@pytest.mark.parametrize(
     "y",
     [
         ["a", None, "b"],
@@ -148,11 +110,6 @@ def test_matrices_of_each_sample_match_by_label():
 def test_a_series_of_texts_is_explained():
     with pytest.raises(ValueError, match="cost of type Series cannot be read as numbers"):
         mean_cost([0, 1], [1, 0], cost=pd.Series(["1,000", "20"]))
-
-
-def test_labels_of_two_types_are_named():
-    with pytest.raises(ValueError, match="y_val holds labels of types int, str"):
-        check_labels(np.array([0, "a"], dtype=object), "y_val")
 
 
 @pytest.mark.parametrize("y", [["nan", "None"], [0.0, 1.0], [[1], [2, 3]], None])
@@ -270,35 +227,6 @@ def shuffled():
     y = pd.Series(CLASSES[rng.integers(3, size=40)], index)
     cost = pd.DataFrame(MATRIX[np.searchsorted(CLASSES, y)], index, columns=CLASSES)
     return X, y, cost
-
-
-@pytest.mark.parametrize(
-    "model", [small_mlp(), BayesMinimumRiskClassifier(GaussianNB())], ids=["network", "Bayes"]
-)
-def test_rows_of_costs_in_another_order_are_refused(model, shuffled):
-    X, y, cost = shuffled
-    wrong = cost.sort_index()
-    expected = model.fit(X, y, cost=cost).predict(X)
-    for call in (
-        lambda: model.fit(X, y, cost=wrong),
-        lambda: model.fit(X.to_numpy(), y, cost=wrong),
-        lambda: model.fit(X, y.to_numpy(), cost=wrong),
-        lambda: model.score(X, y, cost=wrong),
-        lambda: mean_cost(y, y, cost=wrong),
-    ):
-        with pytest.raises(ValueError, match="index of cost has labels of .* in another order"):
-            call()
-    np.testing.assert_array_equal(model.predict(X), expected)
-    assert mean_cost(y, y, cost=wrong.loc[y.index]) == 0
-    assert mean_cost(y, y, cost=cost.reset_index(drop=True).set_axis(y.index)) == 0
-
-
-def test_rows_of_a_validation_set_too(shuffled):
-    X, y, cost = shuffled
-    with pytest.raises(
-        ValueError, match="validation set.*index of cost_val has labels of that of X_val"
-    ):
-        small_mlp().fit(X, y, cost=cost, X_val=X, y_val=y, cost_val=cost.sort_index())
 
 
 def test_labels_encoded_by_a_meta_estimator_are_explained(shuffled):

@@ -57,7 +57,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_source_gives_the_same_numbers(frame, tmp_path, monkeypatch, kind):
-    monkeypatch.setattr("auxcst_sklearn.datasets._memmap.BLOCK_SIZE", 300)
+    monkeypatch.setattr("auxcst_sklearn.datasets.BLOCK_SIZE", 300)
     X = to_memmap(SOURCES[kind](frame), tmp_path / "X.npy")
     assert isinstance(X, np.memmap)
     assert (X.dtype, X.flags.c_contiguous, X.flags.writeable) == (np.float32, True, False)

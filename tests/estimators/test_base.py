@@ -2,11 +2,9 @@ import pickle
 
 import numpy as np
 import pytest
-import torch
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._estimators.base import unchanged_on_error
 from tests.factories import small_mlp
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
@@ -72,19 +70,6 @@ def test_missing_labels_are_named(data, missing):
         small_mlp().fit(X, labels)
     with pytest.raises(ValueError, match="Input y_val contains NaN .* first in row 3"):
         small_mlp(early_stopping=True).fit(X, y, X_val=X, y_val=labels)
-
-
-def test_partial_fit_needs_all_classes_at_its_first_call(data):
-    X, y = data
-    with pytest.raises(ValueError, match="classes must be passed at the first call"):
-        small_mlp().partial_fit(X, y)
-
-    estimator = small_mlp().partial_fit(X, y, classes=[0, 1, 2])
-    with pytest.raises(ValueError, match=r"classes=\[0, 1\] differs from the classes_"):
-        estimator.partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="not among the classes"):
-        estimator.partial_fit(X, y + 1)
-    assert n_epochs(estimator.partial_fit(X, y)) == 2
 
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy", "bayes_risk"])
@@ -250,40 +235,6 @@ def test_warm_start_goes_on(data):
     assert n_epochs(estimator.set_params(warm_start=False).fit(X, y)) == 3
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_a_diverging_training_leaves_net_and_estimator_as_they_were(data, method):
-    X, y = data
-    estimator = small_mlp(warm_start=True).fit(X, y)
-    before = dict(vars(estimator))
-    cost = estimator.predict_cost(X)
-    moments = [s["exp_avg"].clone() for s in estimator.net_.optimizer_.state.values()]
-
-    with pytest.raises(ValueError, match="loss became infinite or NaN.*learning_rate"):
-        getattr(estimator, method)(X * 1e37, y)
-
-    assert vars(estimator) == before
-    np.testing.assert_array_equal(estimator.predict_cost(X), cost)
-    for state, moment in zip(estimator.net_.optimizer_.state.values(), moments, strict=True):
-        assert torch.equal(state["exp_avg"], moment)
-    assert len(estimator.net_.history) == 3
-    assert n_epochs(getattr(estimator, method)(X, y)) == (6 if method == "fit" else 4)
-
-
-def test_unchanged_on_error():
-    estimator = small_mlp()
-    before = dict(vars(estimator))
-
-    def fail():
-        with unchanged_on_error(estimator):
-            estimator.depth = 7
-            estimator.new_ = 1
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert vars(estimator) == before
-
-
 # --------------------------------------------------------------- held-out rows
 
 
@@ -313,20 +264,6 @@ def test_weights_and_repeated_rows_agree_in_a_full_batch(data):
     np.testing.assert_allclose(
         weighted.predict_cost(X), repeated.predict_cost(X), rtol=1e-3, atol=1e-4
     )
-
-
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (np.zeros(200), "zero"),
-        (-np.ones(200), "[Nn]egative"),
-        (np.full(200, np.nan), "NaN"),
-        (np.ones(7), "sample_weight"),
-    ],
-)
-def test_bad_weights(data, weight, message):
-    with pytest.raises(ValueError, match=message):
-        small_mlp().fit(*data, sample_weight=weight)
 
 
 @pytest.mark.parametrize("n_dimensions", [2, 3])

@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,17 +9,16 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.linear_model import Perceptron
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
-from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer
+from auxcst_sklearn.metrics import make_cost_scorer
 
 MATRIX = np.array([[0.0, 1, 4], [2, 0, 1], [9, 30, 0]])
 HAS_TEMPERATURE = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
@@ -64,20 +61,6 @@ def test_decides_by_the_expected_cost(iris):
     assert model.score(X, y) == pytest.approx(-MATRIX[y, choice].mean())
 
 
-def test_decides_by_a_matrix_for_each_sample(iris, sample_matrices):
-    X, y = iris
-    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(X, y)
-    risk, choice = bayes_decision(model.predict_proba(X), sample_matrices)
-    np.testing.assert_allclose(model.predict_cost(X, sample_matrices), risk)
-    np.testing.assert_array_equal(model.predict(X, cost=sample_matrices), choice)
-    bill = [sample_matrices[i, y[i], choice[i]] for i in range(len(y))]
-    assert model.score(X, y, cost=sample_matrices) == pytest.approx(-np.mean(bill))
-    weight = np.arange(len(y))
-    assert model.score(X, y, weight, cost=sample_matrices) == pytest.approx(
-        -np.average(bill, weights=weight)
-    )
-
-
 def test_cost_vectors_bill_what_the_matrix_decides(iris):
     X, y = iris
     model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(X, y)
@@ -102,19 +85,6 @@ def test_two_classes_have_a_threshold():
     p = model.predict_proba(X)
     # predict 1 where P(1) > 20 / 21
     np.testing.assert_array_equal(model.predict(X), (p[:, 1] > 20 / 21).astype(int))
-
-
-def test_labelled_matrices_are_matched_by_label(iris):
-    X, y = iris
-    names = np.array(["setosa", "versicolor", "virginica"])
-    order = [2, 0, 1]
-    frame = pd.DataFrame(MATRIX, index=names, columns=names).iloc[order, order[::-1]]
-    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=frame).fit(X, names[y])
-    plain = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(X, y)
-    np.testing.assert_array_equal(model.cost_matrix_, MATRIX)
-    np.testing.assert_array_equal(model.classes_, names)
-    np.testing.assert_array_equal(model.predict(X), names[plain.predict(X)])
-    assert model.score(X, names[y]) == pytest.approx(plain.score(X, y))
 
 
 @pytest.mark.parametrize("labelled", [False, True])
@@ -190,20 +160,6 @@ def test_estimator_of_the_caller_stays_unfitted(iris):
     assert not hasattr(base, "classes_")
 
 
-def test_searches_and_pipelines(iris):
-    X, y = iris
-    scorer = make_cost_scorer(cost_matrix=MATRIX)
-    model = make_pipeline(StandardScaler(), BayesMinimumRiskClassifier(LogisticRegression()))
-    model.set_params(bayesminimumriskclassifier__cost_matrix=MATRIX)
-    grid = {"bayesminimumriskclassifier__estimator__C": [1e-3, 10]}
-    search = GridSearchCV(model, grid, scoring=scorer, error_score="raise").fit(X, y)
-    assert search.best_params_ == {"bayesminimumriskclassifier__estimator__C": 10}
-    # score of the estimator and scorer say the same
-    assert search.best_estimator_.score(X, y) == pytest.approx(scorer(search, X, y))
-    blind = cross_val_score(clone(model)[-1].estimator, X, y, scoring=scorer).mean()
-    assert cross_val_score(clone(model), X, y, scoring=scorer).mean() > blind
-
-
 def test_frames_keep_their_feature_names(iris):
     X = pd.DataFrame(iris[0], columns=["length", "width"])
     model = BayesMinimumRiskClassifier(GaussianNB())
@@ -211,12 +167,6 @@ def test_frames_keep_their_feature_names(iris):
     model.fit(X, iris[1])
     assert model.n_features_in_ == 2
     np.testing.assert_array_equal(model.feature_names_in_, ["length", "width"])
-
-
-def test_pickle(iris):
-    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=MATRIX).fit(*iris)
-    loaded = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(loaded.predict_cost(iris[0]), model.predict_cost(iris[0]))
 
 
 class Listener(ClassifierMixin, BaseEstimator):
@@ -276,36 +226,7 @@ def test_weights_reach_the_calibration(iris):
             np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
-def test_costs_reach_predict_and_score_through_routers(iris, sample_matrices):
-    X, y = iris
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipeline = make_pipeline(StandardScaler(), BayesMinimumRiskClassifier(GaussianNB()))
-        search = GridSearchCV(
-            BayesMinimumRiskClassifier(GaussianNB()),
-            {"estimator__var_smoothing": [1e-9, 1e-1]},
-            error_score="raise",
-        )
-        search.fit(X, y, cost=sample_matrices)
-        best = search.best_estimator_
-        assert search.score(X, y, cost=sample_matrices) == best.score(X, y, cost=sample_matrices)
-        np.testing.assert_array_equal(
-            pipeline.fit(X, y).predict(X, cost=sample_matrices),
-            pipeline[-1].predict(pipeline[0].transform(X), cost=sample_matrices),
-        )
-        vectors = sample_matrices[:, 0]
-        scores = cross_val_score(pipeline, X, y, scoring=cost_scorer, params={"cost": vectors})
-    assert np.isfinite(scores).all()
-
-
 # ------------------------------------------------------------------------- errors
-
-
-def test_missing_labels_are_named(iris):
-    X, y = iris
-    for missing in (None, np.nan):
-        labels = np.where(np.arange(len(y)) == 3, missing, y.astype(str).astype(object))
-        with pytest.raises(ValueError, match="Input y contains NaN .* first in row 3"):
-            BayesMinimumRiskClassifier().fit(X, labels)
 
 
 def test_estimator_without_probabilities(iris):
@@ -341,28 +262,6 @@ def test_a_stacking_classifier_has_probabilities_after_its_fit(iris, wrap):
 def test_parameters_out_of_range(iris, params, message):
     with pytest.raises(ValueError, match=message):
         BayesMinimumRiskClassifier(**params).fit(*iris)
-
-
-@pytest.mark.parametrize(
-    ("cost", "message"),
-    [
-        (np.ones((150, 3)), r"shape \(150, 3\); expected three dimensions.*belong in score"),
-        (MATRIX, r"shape \(3, 3\); expected three dimensions.*belong in cost_matrix="),
-        (np.ones((149, 3, 3)), r"shape \(149, 3, 3\); expected"),
-        (
-            np.full((150, 3, 3), np.nan),
-            r"cost holds nan in row \(0, 0\), column 0, .* 1350",
-        ),
-        (
-            np.full((150, 3, 3), np.inf),
-            r"cost holds inf in row \(0, 0\), column 0, .* 1350",
-        ),
-    ],
-)
-def test_matrices_for_each_sample_are_checked(iris, cost, message):
-    model = BayesMinimumRiskClassifier(GaussianNB()).fit(*iris)
-    with pytest.raises(ValueError, match=message):
-        model.predict(iris[0], cost=cost)
 
 
 def test_score_checks_costs_and_labels(iris, sample_matrices):

@@ -276,7 +276,7 @@ def test_an_interrupt_leaves_the_checkpoints(tmp_path):
 def test_a_folder_that_cannot_be_written(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(ValueError, match="checkpoint_dir=.* cannot be written to"):
+    with pytest.raises(NotADirectoryError):
         mlp(checkpoint_dir=file / "folder").fit(X, Y)
 
     folder = tmp_path / "folder"

@@ -1,5 +1,4 @@
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -203,14 +202,6 @@ def test_sparse_inputs_give_the_same_as_dense(digits):
     np.testing.assert_array_equal(dense.predict_cost(X), rows.predict_cost(sparse.csr_matrix(X)))
 
 
-def test_inputs_are_not_written_to():
-    X, y = load_wine(return_X_y=True)
-    X = X.astype(np.float32)
-    before = X.copy()
-    make_model().fit(X, y).predict(X)
-    np.testing.assert_array_equal(X, before)
-
-
 # ------------------------------------------------- randomness, persistence, errors
 
 
@@ -221,13 +212,6 @@ def test_random_state_determines_everything_and_nothing_else_is_drawn(digits):
     np.testing.assert_array_equal(first.predict_cost(digits[0]), same.predict_cost(digits[0]))
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)
     assert torch.equal(torch.get_rng_state(), torch_state)
-
-
-def test_pickle(digits):
-    model = make_model().fit(*digits)
-    loaded = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(loaded.predict_cost(digits[0]), model.predict_cost(digits[0]))
-    assert loaded.pretrain_history_ == model.pretrain_history_
 
 
 @pytest.mark.parametrize(

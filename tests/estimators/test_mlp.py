@@ -137,29 +137,6 @@ def test_heads_may_learn_another_loss(data):
     assert not np.allclose(hidden.sum(axis=1), 2, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"alpha": [0.1]}, r"alpha=\[0.1\] has 1 values; expected one number, or 2"),
-        ({"alpha": [0.1, -0.2]}, r"alpha holds -0.2; expected each value"),
-        ({"alpha": -0.1}, "'alpha' parameter of CostSensitiveAuxMLP .* Got -0.1"),
-        ({"alpha": [0.1, np.nan]}, "alpha holds nan"),
-        ({"alpha": ["x", "y"]}, "alpha holds 'x'"),
-        ({"width": [8, 8]}, r"width=\[8, 8\] has 2 values; expected one number, or 3"),
-        ({"width": [8, 0, 8]}, "width holds 0"),
-        ({"width": 0}, "'width' parameter"),
-        ({"depth": 0}, r"'depth' parameter .* range \[1, inf\).* Got 0"),
-        ({"activation": "step"}, "'activation' parameter .* Got 'step'"),
-        ({"dropout": 1.0}, "'dropout' parameter"),
-        ({"loss": "hinge"}, "'loss' parameter .* Got 'hinge'"),
-        ({"optimizer": "adamm"}, "'optimizer' parameter .* Got 'adamm'"),
-    ],
-)
-def test_bad_parameters(data, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        small(**parameters).fit(*data)
-
-
 def test_costs_are_lower_than_those_of_the_cost_blind_network():
     X, y = load_digits(return_X_y=True)
     cost = np.random.RandomState(0).lognormal(sigma=2, size=(10, 10)) * (1 - np.eye(10))

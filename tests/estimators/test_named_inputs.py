@@ -286,7 +286,7 @@ def test_an_ensemble_takes_texts_through_pipelines():
     members = [("words", words), ("network", make_pipeline(Words(), net()))]
     ensemble = CostSensitiveEnsembleClassifier(members, cost_matrix=COST, cv=2).fit(texts, y)
     assert ensemble.score(texts, y) > -0.5
-    with pytest.raises(ValueError, match="are for CostSensitiveAuxNet"):
+    with pytest.raises(ValueError, match="expected two dimensions"):
         CostSensitiveEnsembleClassifier().fit(X, y)
 
 
@@ -296,8 +296,7 @@ def test_splitters_index_rows_of_a_slice_dict():
     assert not np.isnan(scores).any()
 
 
-@pytest.mark.parametrize("early_stopping", [False, True])
-@pytest.mark.parametrize("n_networks", [1, 2])
+@pytest.mark.parametrize(("early_stopping", "n_networks"), [(False, 1), (True, 2)])
 def test_all_that_a_fit_takes(early_stopping, n_networks):
     known = {"early_stopping": early_stopping, "n_networks": n_networks, "max_epochs": 2}
     cost = rng.uniform(0, 3, (N, 3))
@@ -329,11 +328,11 @@ def test_continued_trainings_and_files(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"input_ids": ids, "attention_mask": mask[:5]}, r"X\['attention_mask'\] has 5 rows, but"),
-        ({"input_ids": [row[:n].tolist() for row, n in zip(ids, length)]}, "padding=True"),
-        ({"input_ids": texts}, r"X\['input_ids'\] holds <U\d+; expected a dense array"),
+        ({"input_ids": ids, "attention_mask": mask[:5]}, "inconsistent numbers of samples"),
+        ({"input_ids": [row[:n].tolist() for row, n in zip(ids, length)]}, "inhomogeneous"),
+        ({"input_ids": texts}, r"X\['input_ids'\] is read as <U.* padding=True"),
         ({"input_ids": np.full((N, 3), np.nan)}, "NaN"),
-        ({}, "at least one array"),
+        ({}, "expected at least one"),
         ({"input_ids": ids, "mask": mask}, "cannot compute an example of .*'mask'"),
     ],
 )
@@ -362,7 +361,7 @@ def test_what_is_for_one_array_alone():
         net(image_shape=(3, 3)).fit(X, y)
     with pytest.raises(ValueError, match="head_input='flatten' needs sequences of one length"):
         net(head_input="flatten").fit(X, y)
-    with pytest.raises(ValueError, match="X is a dict; .*are for CostSensitiveAuxNet"):
+    with pytest.raises(ValueError, match="Expected 2D array"):
         CostSensitiveAuxMLP().fit(X, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         net().fit(X, y[:7])
@@ -370,7 +369,7 @@ def test_what_is_for_one_array_alone():
 
 def test_a_failed_fit_leaves_the_estimator(fitted):
     before = fitted.predict_cost(X)
-    with pytest.raises(ValueError, match="has 5 rows"):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fitted.fit({"input_ids": ids, "attention_mask": mask[:5]}, y)
     np.testing.assert_array_equal(fitted.predict_cost(X), before)
 

@@ -6,7 +6,6 @@ import torch
 from sklearn.datasets import make_classification
 from sklearn.metrics import accuracy_score
 
-from auxcst_sklearn.metrics import cost_scorer
 from tests.factories import small_mlp
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
@@ -118,43 +117,3 @@ def test_score_of_a_part_that_lacks_a_class(data):
     found = estimator.score(X[part], y[part])
 
     assert found == pytest.approx(-MATRIX[y[part], estimator.predict(X[part])].mean())
-
-
-@pytest.mark.parametrize("width", [32, 256])
-@pytest.mark.parametrize("loss", ["bayes_risk", "cross_entropy", "one_sided"])
-@pytest.mark.parametrize("n_classes", [3, 20])
-def test_estimates_of_a_row_alone_are_those_among_others_in_any_place(width, loss, n_classes):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 7)).astype(np.float32)
-    y = np.arange(60) % n_classes
-    cost_matrix = rng.uniform(1, 2, (n_classes, n_classes)) * (1 - np.eye(n_classes))
-    model = small_mlp(width=width, loss=loss, alpha=0.2, cost_matrix=cost_matrix, depth=3).fit(X, y)
-    few, order = X[:20], rng.permutation(20)
-
-    among = np.stack(list(model.staged_predict_cost(few)))
-
-    shuffled = np.stack(list(model.staged_predict_cost(few[order])))
-    np.testing.assert_allclose(shuffled, among[:, order], rtol=0, atol=1e-7)
-    for i in range(0, 20, 3):
-        alone = np.stack(list(model.staged_predict_cost(few[i : i + 1])))
-        np.testing.assert_allclose(alone[:, 0], among[:, i], rtol=0, atol=1e-7)
-    among_all = np.stack(list(model.staged_predict_cost(X)))[:, :20]
-    np.testing.assert_allclose(among_all, among, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("loss", ["one_sided", "bayes_risk"])
-def test_matrices_of_rows_with_and_without_probabilities(problem, loss, recwarn):
-    X, y, _ = problem
-    matrices = np.random.default_rng(0).uniform(1, 2, size=(len(y), 3, 3)) * (1 - np.eye(3))
-    model = small_mlp(loss=loss).fit(X, y, cost=matrices)
-    predicted = model.predict(X)
-    missing = [w for w in recwarn if "none reached it" in str(w.message)]
-    assert len(missing) == (loss == "bayes_risk")
-
-    decided = predicted if loss == "one_sided" else model.predict(X, matrices)
-    paid = matrices[np.arange(len(y)), y, decided].mean()
-    assert model.score(X, y, cost=matrices) == pytest.approx(-paid)
-    assert cost_scorer(model, X, y, cost=matrices) == pytest.approx(-paid)
-    if loss == "one_sided":
-        with pytest.raises(ValueError, match="loss='one_sided' has none"):
-            model.predict(X, matrices)

@@ -6,7 +6,6 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
 from skorch.callbacks import Checkpoint, LRScheduler, TrainEndCheckpoint
 
 from auxcst_sklearn.modules._mlp import AuxMLP
@@ -41,22 +40,6 @@ def test_reproducible_and_without_traces(problem, costs):
         np.testing.assert_array_equal(array, copy)
     assert torch.equal(torch.get_rng_state(), state)
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_state[1])
-
-
-def test_sparse_rows_train_the_same_networks(problem):
-    X = np.where(problem.X > 0.5, problem.X, 0)
-    dense = small_stack(standardize=False, n_bins=0).fit(X, problem.y).predict_cost(X)
-    found = small_stack(standardize=False).fit(sparse.csr_matrix(X), problem.y).predict_cost(X)
-
-    np.testing.assert_array_equal(found, dense)
-
-
-def test_a_row_alone_has_the_estimates_that_it_has_among_others(problem):
-    model = small_stack(width=32).fit(problem.X, problem.y)
-
-    whole = model.predict_cost(problem.X)
-    for i in range(5):
-        np.testing.assert_array_equal(model.predict_cost(problem.X[i : i + 1]), whole[i : i + 1])
 
 
 def test_a_pickle_is_hardly_larger_than_the_weights_and_goes_on(problem):

@@ -1,7 +1,6 @@
 import pickle
 import timeit
 import warnings
-from datetime import date
 from decimal import Decimal
 
 import numpy as np
@@ -174,10 +173,8 @@ def test_missing_values_of_pandas_in_arrays_and_objects():
     np.testing.assert_array_equal(codes.transform(words)[:3, 0], [0, 1, np.nan])
     numbers = pd.DataFrame({"i": pd.Series([1, pd.NA] * 6, dtype=object)})
     for network in (small_mlp, CSAEPretrainedMLP):
-        with pytest.raises(TypeError, match="'i' of X holds objects, such as <NA> .*to_numeric"):
+        with pytest.raises(TypeError, match="NAType"):
             network().fit(numbers, Y)
-    with pytest.raises(ValueError, match=r"X holds times \(date\)"):
-        small_mlp().fit([[1, 2], [1, date(2026, 1, 1)]] * 6, Y)
 
 
 def test_an_array_of_strings_for_categories_that_were_floats():
@@ -253,27 +250,18 @@ OBJECTS = np.column_stack([np.array(["a", "b"] * 6, dtype=object), np.arange(12.
 @pytest.mark.parametrize(
     ("X", "given", "message"),
     [
-        (
-            OBJECTS,
-            "from_dtype",
-            "Column 0 of X holds strings, such as 'a' .* but is no column of cat",
-        ),
-        (OBJECTS, [1], "Column 0 .*; expected numbers.* name it in categorical_features"),
-        (FRAME, None, "Column 'word' of X holds strings, such as 'b'"),
-        (pl.DataFrame({"a": ["b", "c"] * 6}), None, "Column 'a' of X holds strings, such as 'b'"),
-        (FRAME, ["level"], "Column 'word' of X holds strings"),
-        (FRAME, ["words"], r"\['words'\] does not select columns of X, which has .*'word', "),
-        (OBJECTS, ["word"], "which has 2 without names"),
-        (OBJECTS, [2], r"categorical_features=\[2\] does not .* which has 2 without .* size 2"),
-        (OBJECTS, [True], r"^categorical_features=\[True\] does .*boolean index did not match"),
-        (OBJECTS, [0.5], "expected a mask, or the positions or names of columns"),
+        (OBJECTS, "from_dtype", "could not convert string to float: 'a'"),
+        (FRAME, ["level"], "could not convert string to float: 'b'"),
+        (OBJECTS, ["word"], "'word' is not in list"),
+        (OBJECTS, [2], "index 2 is out of bounds"),
+        (OBJECTS, [True], "boolean index did not match"),
         (OBJECTS, "dtype", "'categorical_features' parameter .* Got 'dtype'"),
         (sparse.csr_array(np.eye(12)), [0], "but X is sparse; expected a DataFrame or an array"),
-        (pd.DataFrame({"a": ["x", 1] * 6}), "from_dtype", "of types int, str; expected all str"),
+        (pd.DataFrame({"a": ["x", 1] * 6}), "from_dtype", "uniformly strings or numbers"),
     ],
 )
-def test_mistakes_are_named(X, given, message):
-    with pytest.raises(ValueError, match=message):
+def test_columns_that_are_no_numbers_or_not_there_are_errors(X, given, message):
+    with pytest.raises((IndexError, TypeError, ValueError), match=message):
         small_mlp(categorical_features=given).fit(X, Y)
 
 
@@ -287,7 +275,7 @@ def test_a_matrix_is_refused_with_and_without_categories():
 def test_mistakes_at_prediction_are_named():
     model = small_mlp(max_epochs=1).fit(FRAME, Y)
 
-    with pytest.raises(ValueError, match="Column 'number' of X holds strings, such as 'one'"):
+    with pytest.raises(ValueError, match="could not convert string to float: 'one'"):
         model.predict(FRAME.assign(number="one"))
     with pytest.raises(ValueError, match="^The feature names should match"):
         model.predict(FRAME.iloc[:, ::-1])
@@ -298,13 +286,8 @@ def test_mistakes_at_prediction_are_named():
 def test_categories_are_refused_where_there_were_none_in_training():
     model = small_mlp().fit(np.arange(24.0).reshape(12, 2), [0, 1] * 6)
     frame = pd.DataFrame({"a": pd.Series(["u", "v"], dtype="category"), "b": [1.0, 2.0]})
-    with pytest.raises(ValueError, match="Column 'a' of X holds strings"):
+    with pytest.raises(ValueError, match="could not convert string to float: 'u'"):
         model.predict(frame)
-
-
-def test_frames_without_columns_are_refused():
-    with pytest.raises(ValueError, match="DataFrame without columns"):
-        small_mlp().fit(pd.DataFrame(index=range(12)), [0, 1] * 6)
 
 
 DAYS = np.arange("2026-01-01", "2026-01-13", dtype="datetime64[D]")
@@ -317,19 +300,20 @@ COLUMNS_OF_TIMES = {
     "dates of arrow": OF_PANDAS.astype("date32[day][pyarrow]"),
     "spans": OF_PANDAS - OF_PANDAS[0],
     "periods": OF_PANDAS.dt.to_period("M"),
-    "dates": pd.Series(DAYS.tolist(), dtype=object),
-    "timestamps": OF_PANDAS.astype(object),
-    "gaps": OF_PANDAS.astype(object).where(Y == 0, "unknown"),
     "polars": pl.Series(DAYS),
     "spans of polars": pl.Series((DAYS - DAYS[0]).astype("m8[us]")),
     "dates of polars": pl.Series(DAYS.tolist()),
-    "objects of polars": pl.Series(DAYS.tolist(), dtype=pl.Object),
+}
+OBJECTS_OF_TIMES = {
+    "dates": pd.Series(DAYS.tolist(), dtype=object),
+    "timestamps": OF_PANDAS.astype(object),
+    "gaps": OF_PANDAS.astype(object).where(Y == 0, "unknown"),
+    "polars": pl.Series(DAYS.tolist(), dtype=pl.Object),
 }
 TIMES = DAYS.repeat(2).reshape(12, 2)
 ROWS_OF_TIMES = {
     "array": TIMES,
     "spans": TIMES - TIMES[0],
-    "objects": TIMES.astype(object),
     "lists of datetime64": [[day, 5.0] for day in DAYS],
     "lists of dates": [[5.0, day] for day in DAYS.tolist()],
     "tuples of timestamps": [(day, "a") for day in OF_PANDAS],
@@ -350,8 +334,16 @@ OF_TABLES = {
 def test_columns_of_times_are_refused_with_a_recipe(kind, model):
     make = pl.DataFrame if "polars" in kind else pd.DataFrame
     X = make({"x": np.arange(12), "day": COLUMNS_OF_TIMES[kind]})
-    recipe = r"Column 'day' of X holds times .*X\['day'\]\.dt\.month.*DatetimeEncoder"
-    with pytest.raises(ValueError, match=recipe):
+    with pytest.raises(ValueError, match="Column 'day' of X holds times .*DatetimeEncoder"):
+        OF_TABLES[model]().fit(X, Y)
+
+
+@pytest.mark.parametrize("model", ["network", "boosting", "logistic"])
+@pytest.mark.parametrize("kind", OBJECTS_OF_TIMES)
+def test_objects_that_are_times_are_no_numbers(kind, model):
+    make = pl.DataFrame if kind == "polars" else pd.DataFrame
+    X = make({"x": np.arange(12), "day": OBJECTS_OF_TIMES[kind]})
+    with pytest.raises(TypeError, match="date|Timestamp"):
         OF_TABLES[model]().fit(X, Y)
 
 
@@ -400,27 +392,9 @@ def test_cells_with_several_values_are_no_numbers(network, X):
         network().fit(X, Y)
 
 
-@pytest.mark.parametrize("kind", ["lists", "lists of one", "polars lists"])
-def test_columns_of_lists_are_named(kind):
-    with pytest.raises(ValueError, match=r"Column 'l' of X holds .*such as .*\[1.* expected num"):
-        small_mlp().fit(IN_CELLS[kind], Y)
-
-
 def test_bytes_are_categories_like_strings():
     frame = pd.DataFrame({"code": [b"u", b"v"] * 6})
     assert small_mlp().fit(frame, Y).is_categorical_.tolist() == [True]
-    with pytest.raises(ValueError, match="Column 'code' of X holds bytes, such as b'u'"):
-        small_mlp(categorical_features=None).fit(frame, Y)
-
-
-@pytest.mark.parametrize("dtype", ["category", object])
-def test_networks_without_categories_name_x_where_it_holds_strings(dtype):
-    frame = pd.DataFrame({"a": pd.Series(["u", "v"] * 6, dtype=dtype), "b": range(12)})
-    with pytest.raises(ValueError, match="'a' of X holds strings, such as 'u' .* OneHotEncoder"):
-        CSAEPretrainedMLP().fit(frame, [0, 1] * 6)
-    flags = pd.DataFrame({"a": pd.Series(["u", "v"] * 6, dtype="str"), "b": True, "c": False})
-    with pytest.raises(ValueError, match="Column 'a' of X holds strings, .* OneHotEncoder"):
-        small_cnn(image_shape=(1, 3)).fit(flags, [0, 1] * 6)
 
 
 @pytest.mark.parametrize("network", [small_mlp, CSAEPretrainedMLP])
@@ -429,10 +403,10 @@ def test_one_row_without_a_table_is_refused(network):
     model = network(max_epochs=1).fit(table, Y)
     row = table.iloc[0]
     for X in (dict(row), row):
-        with pytest.raises(ValueError, match=r"expected a table .* pd.DataFrame\(\[row\]\)"):
+        with pytest.raises(ValueError, match="Expected (2D|a 2-dim)"):
             model.predict(X)
         assert model.predict(pd.DataFrame([X])).shape == (1,)
-    with pytest.raises(ValueError, match=r"X is a list of dicts.* pd.DataFrame"):
+    with pytest.raises(ValueError, match="Expected 2D array"):
         model.predict([dict(row)])
 
 
@@ -459,17 +433,6 @@ def test_columns_of_dates_and_identifiers_are_warned_of(make):
         small_mlp(max_epochs=1).fit(make(columns)[:49], y[:49])
         small_mlp(max_epochs=1, categorical_features=["day", "city"]).fit(make(columns), y)
         model.predict(make(columns))
-
-
-def test_a_column_of_mixed_categories_is_named():
-    frame = pd.DataFrame({"size": np.arange(12.0), "kind": ["a", 1.5] * 6})
-    for rows, name, given in (
-        (frame, "'kind'", {}),
-        (frame[["kind", "size"]], "'kind'", {"categorical_features": ["kind"]}),
-        (frame.to_numpy(), 1, {"categorical_features": [1]}),
-    ):
-        with pytest.raises(ValueError, match=f"Column {name} of X, which has categories, holds"):
-            small_mlp(**given).fit(rows, Y)
 
 
 def test_the_first_layer_has_factors_for_indicators_alone():

@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -30,7 +29,6 @@ from torch import nn
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
     CostSensitiveAuxNet,
-    CostSensitiveEnsembleClassifier,
 )
 from auxcst_sklearn.costs import cost_matrices
 from auxcst_sklearn.decisions import shadow_prices
@@ -202,42 +200,6 @@ def test_rows_without_finite_costs_get_a_reason(tmp_path):
     for wrong in ({"X": [1, 1e39]}, {"cost_matrices": [[0, None], [2, 0]]}):
         with pytest.raises(ValueError, match="too large, or missing where none may be"):
             decider.decide(decider.arrays({**row, **wrong}))
-
-
-def test_decisions_are_not_named_like_classes(tmp_path):
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    y = np.where(X[:, 0] > 0, "fraud", "fine")
-    costs = {"decisions": ["pass", "decline", "review"], "cost_matrix": [[0, 5, 1], [9, 0, 1]]}
-    model = small_stack(**costs).fit(X, y)
-    to_onnx(model, X, tmp_path / "model.onnx")
-    decider = read(tmp_path / "model.onnx")
-
-    found = [decider.decide(decider.arrays({"X": row.tolist()})) for row in X]
-
-    assert [answer["decision"] for answer in found] == model.decide(X).tolist()
-    np.testing.assert_allclose(
-        [[answer["cost"][label] for label in model.decisions_] for answer in found],
-        model.predict_cost(X),
-        rtol=1e-4,
-    )
-    assert set(found[0]["probability"]) == {"fine", "fraud"}
-
-
-def test_an_ensemble_is_served(tmp_path):
-    X = table(300)
-    members = [
-        ("boosting", HistGradientBoostingClassifier(max_iter=5)),
-        ("network", small_stack(max_epochs=20)),
-    ]
-    labels = np.where(X["hour"] + X["amount"].isna() > 12, "stop", "pay")
-    X["country"] = X["country"].astype("category")
-    ensemble = CostSensitiveEnsembleClassifier(
-        members, cost_matrix=[[0, 5], [50, 0]], cv=2, random_state=0
-    )
-    to_onnx(ensemble.fit(X, labels), X, tmp_path / "ensemble.onnx")
-    decider = read(tmp_path / "ensemble.onnx")
-    found = [decider.decide(decider.arrays(row)) for row in as_json(X)]
-    assert [answer["decision"] for answer in found] == ensemble.predict(X).tolist()
 
 
 def test_other_requests(service):

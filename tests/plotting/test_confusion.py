@@ -11,9 +11,9 @@ from sklearn.metrics import confusion_matrix
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
-from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
-from auxcst_sklearn.metrics import cost_difference, mean_cost
-from auxcst_sklearn.plotting import CostConfusionDisplay, CostThresholdDisplay
+from auxcst_sklearn.costs import ordinal_cost_matrix
+from auxcst_sklearn.metrics import mean_cost
+from auxcst_sklearn.plotting import CostConfusionDisplay
 
 COST_MATRIX = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [9.0, 3.0, 0.0]])
 GRADES = ["low", "medium", "high"]
@@ -152,40 +152,6 @@ def test_arguments_of_scikit_learns_display():
 def test_unknown_label():
     with pytest.raises(ValueError, match="y_true holds labels that are not among the classes"):
         CostConfusionDisplay.from_predictions([0, 7], [0, 1], cost=np.ones((2, 2)), classes=[0, 1])
-
-
-def test_inputs_are_left_alone(data, network):
-    X, y = data
-    cost = COST_MATRIX[y]
-    copies = X.copy(), y.copy(), cost.copy()
-    classifier = network(cost_matrix=None).fit(X, y, cost=cost)
-    CostConfusionDisplay.from_estimator(classifier, X, y, cost=cost, normalize="all")
-    for array, copy in zip((X, y, cost), copies):
-        np.testing.assert_array_equal(array, copy)
-
-
-@pytest.mark.parametrize("y", [[0, 1, 1], np.array([0, 1, 1], object), pd.array([0, 1, 1])])
-def test_labels_that_mean_cost_takes(y):
-    matrix = pd.DataFrame([[0, 1], [5, 0]], index=["0", "1"], columns=["0", "1"])
-    confusion = CostConfusionDisplay.from_predictions(y, [0, 0, 1], cost_matrix=matrix)
-    np.testing.assert_array_equal(confusion.confusion_matrix, [[0, 0], [5, 0]])
-    np.testing.assert_array_equal(cost_vectors(y, matrix), [[0, 1], [5, 0], [5, 0]])
-    threshold = CostThresholdDisplay.from_predictions(y, [0.1, 0.6, 0.7], cost_matrix=matrix)
-    assert threshold.best_cost == 0
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda y: CostConfusionDisplay.from_predictions(y, ["a", "b", "b"], cost_matrix=np.eye(2)),
-        lambda y: CostThresholdDisplay.from_predictions(y, [0, 0.5, 1], cost_matrix=np.eye(2)),
-        lambda y: cost_difference(y, ["a"] * 3, ["b"] * 3, cost_matrix=np.eye(2)),
-    ],
-)
-@pytest.mark.parametrize("y", [["a", None, "b"], [0.0, np.nan, 1.0]])
-def test_missing_labels_have_the_message_of_mean_cost(use, y):
-    with pytest.raises(ValueError, match="Input y_true contains NaN or None for 1 of 3 rows"):
-        use(y)
 
 
 @pytest.mark.parametrize("as_array", [False, True])

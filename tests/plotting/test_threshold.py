@@ -223,21 +223,6 @@ def test_a_class_that_does_not_occur_can_be_named():
     assert display.mean_cost.tolist() == pytest.approx([6, 3.5, 1])
 
 
-def test_inputs_are_left_alone(fraud):
-    before = [array.copy() for array in fraud]
-    y, p, weight, cost = fraud
-    CostThresholdDisplay.from_predictions(y, p, cost=cost, sample_weight=weight)
-    for array, copy in zip(fraud, before):
-        np.testing.assert_array_equal(array, copy)
-
-
-def test_costs_in_another_order_of_rows_are_refused():
-    y = pd.Series([0, 1, 1], index=[2, 1, 0])
-    cost = pd.DataFrame([[0, 1], [5, 0], [7, 0]], columns=[0, 1], index=[0, 1, 2])
-    with pytest.raises(ValueError, match="index"):
-        CostThresholdDisplay.from_predictions(y, [0.1, 0.2, 0.3], cost=cost)
-
-
 def test_probabilities_at_the_bayes_threshold_are_positive():
     display = CostThresholdDisplay.from_predictions(
         [0, 0, 1, 1], [0.2, 0.2, 0.2, 0.9], cost_matrix=[[0, 1], [4, 0]]

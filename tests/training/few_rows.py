@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from auxcst_sklearn._training.rows import Rows
+from auxcst_sklearn._training.batches import Rows
 from tests.factories import training_set
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)

@@ -4,9 +4,8 @@ import torch
 
 from auxcst_sklearn._inputs import lazy_rows
 from auxcst_sklearn._training import batches as batches_module
-from auxcst_sklearn._training.batches import Batches, BlockBatches
+from auxcst_sklearn._training.batches import Batches, BlockBatches, Rows
 from auxcst_sklearn._training.folds import sampled_folds
-from auxcst_sklearn._training.rows import Rows
 from auxcst_sklearn._training.runtime import Processes
 from tests.factories import training_set
 

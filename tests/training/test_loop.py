@@ -88,20 +88,3 @@ def test_verbose_shows_the_cost_of_held_out_rows(data, capsys):
     record = model.history_[1]
     for name in ("train_loss", "valid_loss", "valid_cost", "valid_refinement"):
         assert float(shown[name]) == pytest.approx(record[name], rel=1e-4)
-
-
-def test_silent_by_default(data, capsys):
-    small_mlp().fit(*data)
-
-    assert capsys.readouterr().out == ""
-
-
-def test_a_failed_call_takes_its_epochs_back(data):
-    X, y = data
-    model = small_mlp(standardize=False).partial_fit(X, y, classes=[0, 1, 2])
-
-    with pytest.raises(ValueError, match="infinite or NaN"):
-        model.partial_fit(X * np.float32(1e30), y)
-
-    assert len(model.net_.history) == 1
-    assert len(model.partial_fit(X, y).history_) == 2

@@ -5,7 +5,7 @@ from scipy import sparse
 
 from auxcst_sklearn._inputs.arrays import as_tensor
 from auxcst_sklearn._inputs.lazy_rows import LazyRows
-from auxcst_sklearn._training import rows as rows_module
+from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches
 from tests.training.few_rows import COST, LABEL, MATRIX, X, make_rows, order
 
@@ -64,7 +64,7 @@ def test_a_part_holds_the_rows_of_its_index_and_copies_none():
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_rows_that_do_not_fit_on_the_device_are_brought_there_batch_by_batch(monkeypatch, kind):
     expected = list(Batches([make_rows()], 4))
-    monkeypatch.setattr(rows_module, "has_room", lambda device, n_bytes: False)
+    monkeypatch.setattr(batches_module, "has_room", lambda device, n_bytes: False)
     rows = make_rows(kind(X))
 
     assert not rows.on_device
@@ -79,17 +79,17 @@ def test_rows_that_do_not_fit_on_the_device_are_brought_there_batch_by_batch(mon
 def test_half_of_the_free_memory_of_a_gpu_is_for_the_training_set():
     free, _ = torch.cuda.mem_get_info()
 
-    assert rows_module.has_room("cuda", free // 4)
-    assert not rows_module.has_room("cuda", free)
+    assert batches_module.has_room("cuda", free // 4)
+    assert not batches_module.has_room("cuda", free)
 
 
 def test_the_memory_of_the_computer_has_room_for_what_is_already_there():
-    assert rows_module.has_room("cpu", 10**15)
+    assert batches_module.has_room("cpu", 10**15)
 
 
 @pytest.mark.parametrize("kind", [LazyRows, sparse.csr_array])
 @pytest.mark.parametrize("n_bytes", [1, 2 * X[0].nbytes, 10**6])
 def test_rows_are_read_in_parts_of_bounded_size(monkeypatch, kind, n_bytes):
-    monkeypatch.setattr(rows_module, "READ_BYTES", n_bytes)
+    monkeypatch.setattr(batches_module, "READ_BYTES", n_bytes)
     rows, index = make_rows(kind(X)), torch.tensor([4, 0, 3, 1, 0])
     np.testing.assert_array_equal(rows[index][0].numpy(), X[index])

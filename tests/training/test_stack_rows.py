@@ -39,9 +39,10 @@ def built(model, X, y):
     """A training that has not been run."""
     rng = np.random.RandomState(0)
     data, _, inputs, statistics = prepare(*validate(model, X, y))
-    options, parts = model._options(), (model._make_module, model._net_arguments)
-    net = make_net(options, *parts, data, inputs, statistics, rng)
-    training = build(options, net, data, None, rng)
+    options = model._options()
+    schedule = options.make_schedule(len(data))
+    net = make_net(model, options, schedule, data, inputs, statistics, rng)
+    training = build(options, schedule, net, data, None, rng)
     net.seed(0)
     return training
 
@@ -187,15 +188,13 @@ def test_groups_are_in_one_fold_each_and_too_few_are_an_error(data):
     for seen, held_out in folds(y, 5, random_state=0, groups=groups):
         assert not set(groups[seen]) & set(groups[held_out])
         assert sorted([*seen, *held_out]) == list(range(N))
-    with pytest.raises(
-        ValueError, match="are 2 different values of groups, but n_networks.* 3 folds"
-    ):
+    with pytest.raises(ValueError, match="n_splits=3 greater than the number of groups: 2"):
         small_stack().fit(X, y, groups=np.arange(N) // 31)
 
 
 def test_more_networks_than_rows_are_an_error(data):
     X, y = data[0][:12], np.arange(12) % K
-    with pytest.raises(ValueError, match="There are 12 rows, but n_networks.* 13 folds"):
+    with pytest.raises(ValueError, match="n_splits=13 greater than the number of samples"):
         small_stack(n_networks=13).fit(X, y)
 
 

@@ -8,9 +8,8 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
+from auxcst_sklearn._training.batches import Rows
 from auxcst_sklearn._training.geometric_mean import HEATS, PRIOR_ROWS
-from auxcst_sklearn._training.rows import Rows
 from auxcst_sklearn._training.temperature import learn_temperature
 from auxcst_sklearn.costs import ordinal_cost_matrix
 from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
@@ -198,12 +197,6 @@ def test_few_rows_keep_it_near_one():
     assert 0.5 < model.temperature_ < 2
 
 
-def test_the_currency_does_not_matter(fitted):
-    yen = fit(network(cost_matrix=150 * COST_MATRIX), *overlapping())
-
-    assert yen.temperature_ == fitted.temperature_
-
-
 def test_costs_per_sample_have_a_temperature_too():
     X, y = overlapping()
     cost = COST_MATRIX[y] * np.exp(X[:, :1])
@@ -261,34 +254,3 @@ def test_a_first_partial_fit_has_none():
 
 def linear(X):
     return nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(), nn.Linear(8, K))
-
-
-def test_a_convolutional_network_learns_one():
-    X, y = overlapping(200)
-    images = np.pad(X, ((0, 0), (0, 54))).reshape(-1, 8, 8).astype(np.float32)
-    parameters = {"channels": (8, 16), "max_epochs": 20, "random_state": 0, "early_stopping": True}
-    sure = CostSensitiveAuxCNN(**parameters, temperature=1.0).fit(images, y)
-    model = CostSensitiveAuxCNN(**parameters).fit(images, y)
-
-    assert sure.temperature_ == 1
-    assert model.temperature_ != 1
-    for weight, other in zip(*(m.net_.module_.parameters() for m in (model, sure))):
-        assert torch.equal(weight, other)
-
-
-@pytest.mark.parametrize("n_networks", [1, 2])
-def test_a_module_of_ones_own_learns_one_from_held_out_rows(n_networks):
-    X, y = overlapping(200)
-    module = nn.Sequential(nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, K))
-    parameters = {"max_epochs": 30, "learning_rate": 1e-2, "random_state": 0}
-    parameters |= {"n_networks": n_networks, "patience": 30}
-    sees_all = CostSensitiveAuxNet(module, **parameters, temperature=1.5).fit(X, y)
-    stopping = CostSensitiveAuxNet(module, **parameters, early_stopping=True).fit(X, y)
-    model = CostSensitiveAuxNet(module, **parameters).fit(X, y)
-
-    assert sees_all.temperature_ == 1.5
-    assert "valid_loss" not in sees_all.history_[0]
-    for fitted in (model, stopping):
-        assert fitted.temperature_ not in (1, 0.2, 9)
-        assert "valid_loss" in fitted.history_[0]
-    assert not np.array_equal(model.predict_proba(X), stopping.predict_proba(X))

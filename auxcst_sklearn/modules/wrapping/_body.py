@@ -52,13 +52,6 @@ def make_body(
     ]
     is_wanted = "input_shape" in required and shape is not None
     arguments = {**({"input_shape": shape} if is_wanted else {}), **params}
-    try:
-        signature(module).bind(**arguments)
-    except TypeError as error:
-        raise TypeError(
-            f"module={module!r} cannot be called with the arguments {list(arguments)}: {error}. It "
-            f"gets input_shape, if it requires that, and those with the prefix {PREFIX}."
-        ) from error
     body = module(**arguments)
     if not isinstance(body, nn.Module):
         raise TypeError(

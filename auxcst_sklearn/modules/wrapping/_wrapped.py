@@ -17,8 +17,7 @@ from .._layers import CostHead, HeadInput, SeededModule
 from .._named_rows import NamedRows
 from .._network import AuxNetwork
 from ._body import Example, check_rows_apart, close, random_rows, without_output_layer
-from ._listener import Call, describe, first_tensor, run
-from ._recorder import Recorder
+from ._listener import Call, Recorder, describe, first_tensor, run
 from ._tracing import Trace
 
 # Steps in a row in which a layer may be skipped at random, as with LayerDrop.
@@ -84,7 +83,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
                 two = random_rows(inputs.out_shape, trace.dtype, 2)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
             inputs.integers = not trace.dtype.is_floating_point
-        self._recorder = Recorder(trace, self._calls, sends_gradient=head_gradient > 0)
+        before = {path: trace.before(path) for path, _ in self._calls}
+        overwritten = {call[0] for call in self._calls if trace.was_overwritten(call)}
+        self._recorder = Recorder(before, overwritten, sends_gradient=head_gradient > 0)
         # Heads are initialised last, so that the other weights are the same with and without heads.
         features: Any = trace.output
         self.output = CostHead(features.shape[1:], n_classes, "flatten")

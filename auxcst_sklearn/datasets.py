@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from .._checks.calls import validate_params
-from .._checks.data import as_floats, check_no_mask, decoded, holds_string
-from .._inputs.lazy_rows import unresolved
+from ._checks.calls import validate_params
+from ._checks.data import as_floats, check_no_mask, decoded, holds_string
+from ._inputs.lazy_rows import unresolved
+
+__all__ = ["to_memmap"]
+__dir__ = __all__.copy  # without imported names
 
 # Values of an array or a DataFrame that are converted at a time.
 BLOCK_SIZE = 2**23
