@@ -139,8 +139,27 @@ def network_alone() -> list[Row]:
     return [_rare_classes(network), *of_tables]
 
 
+def labels_or_costs() -> Row:
+    """The two losses that learn labels, divided by the four that learn costs, on small data."""
+    runs = _runs("cost_small", "method", "setting")
+    # A thousandth of the cost of a constant prediction is added, as in bench_cost.
+    logs = {
+        method: np.log([run["test_cost"] + run["constant_cost"] / 1000 for run in found.values()])
+        for method, found in runs.items()
+    }
+    labels = ["ours: default", "loss: cross-entropy, alpha 0.2"]
+    costs = [name for name in logs if name.startswith("loss: ") and name not in labels]
+    mean = {
+        kind: np.mean([logs[m] for m in names], axis=0)
+        for kind, names in {"labels": labels, "costs": costs}.items()
+    }
+    seconds = _seconds(runs[labels[0]])
+    of_each = {name: np.exp(logs[labels[0]] - logs[name]) for name in costs}
+    return _row("losses", seconds, {"all": np.exp(mean["labels"] - mean["costs"]), **of_each})
+
+
 if __name__ == "__main__":
-    for row in [*rows(), *network_alone()]:
+    for row in [*rows(), *network_alone(), labels_or_costs()]:
         ratios = ", ".join(
             f"{value:.2f} of {name} {np.round(row.intervals.get(name, ()), 2)}"
             for name, value in row.ratios.items()

@@ -92,68 +92,58 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
 
     One output per class replaces the last ``nn.Linear`` of the module, and every hidden layer but
     the last gets an auxiliary head. All are trained jointly on ``sum_i alpha_i L_i + L_output``. By
-    default, outputs and heads learn class probabilities, which validation samples calibrate, and
-    the prediction is the class of minimum expected cost. The user guide explains arrays by name,
-    pretrained networks, hidden layers and random numbers.
+    default, they learn class probabilities, and the prediction is the class with the minimum
+    expected cost. The user guide explains inputs, pretrained networks and hidden layers.
 
     Parameters
     ----------
     module : nn.Module, type or callable
-        The network. A module is copied. A class or another callable is called for each network of a
-        fit and returns a module; keywords with the prefix ``module__`` are its arguments, as in
-        ``module__width=64``. A required parameter `input_shape` gets the shape of one sample.
-
-        The module takes a batch of samples as floats, or arrays by their names. It returns the
-        output of an ``nn.Linear``: a tensor, an object with `logits`, or a tuple that begins with
-        it. An ``nn.Softmax`` or ``nn.LogSoftmax`` after the ``nn.Linear`` is removed.
+        The network. A module is copied. A class or function returns a module for each network of a
+        fit. Its arguments have the prefix ``module__``, as in ``module__width=64``. A required
+        argument `input_shape` gets the shape of a sample. The module takes a batch of samples, or
+        arrays by name. It returns the output of an ``nn.Linear``: a tensor, an object with
+        `logits`, or a tuple that begins with it. A softmax after it is removed.
     hidden_layers : "auto" or list of str, default="auto"
-        The layers that get a head: paths of submodules, as in ``module.named_modules()``, or names
-        that :func:`~auxcst_sklearn.modules.find_hidden_layers` returns. If "auto", all layers that
-        it finds get one, except the last.
+        The layers that get a head: paths of submodules, or names from
+        :func:`~auxcst_sklearn.modules.find_hidden_layers`. If "auto", all that it finds but the
+        last.
     pretrained : "auto" or bool, default="auto"
-        Whether the weights of the module come from a training. If "auto", an instance is pretrained
-        if it has norms or biases that no new module has; otherwise a warning says that it is
-        assumed to be untrained. Set it to True for a callable that loads weights.
+        Whether the module has trained weights. If "auto", an instance is pretrained if it has norms
+        or biases that no new module has. Set it to True for a function that loads weights.
     head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
-        Input of a head on feature maps (n_samples, n_channels, ...) or sequences (n_samples,
-        n_steps, n_features): the mean of each channel or feature over the positions that are no
-        padding, every value, or the features at the first or last step. A function gets the output
-        of the layer and the inputs of the module, and returns features (n_samples, n_features).
+        Input of a head on maps (n_samples, n_channels, ...) or sequences (n_samples, n_steps,
+        n_features): means over the positions that are not padding, all values, or the features of
+        the first or last step. A function of the layer's output and the module's inputs returns
+        features (n_samples, n_features).
     head_gradient : "auto" or float, default="auto"
-        Factor of the gradient that the heads send into the module. If "auto", it is 0 for a
-        pretrained module, which the gradient would harm, and 1 otherwise.
+        Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
+        and 1 otherwise.
     alpha : float or array-like of shape (n_heads,), default=0.2
         Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
-        head; ``alpha=0`` is the plain network.
+        head. ``alpha=0`` is the plain network.
     combine_heads : "auto" or bool, default="auto"
-        Whether the probabilities are a weighted geometric mean over the output and all heads, with
-        weights of minimum log loss on the validation samples, if it is better there than the output
-        alone by more than a standard error. If "auto", it is True for a pretrained module.
+        Whether the probabilities are a weighted geometric mean over output and heads. The weights
+        minimise the log loss of validation samples. If "auto", True for a pretrained module.
     freeze : int or list of str, default=None
-        The number of epochs in which only the new layers are trained, or the submodules that stay
-        frozen throughout: paths, or patterns such as ``"layer[12]"``. Frozen submodules run in
-        evaluation mode.
+        The number of epochs in which only new layers are trained, or the submodules that stay
+        frozen: paths, or patterns such as ``"layer[12]"``.
     pretrained_lr_factor : "auto" or float, default="auto"
-        Learning rate of the module's own parameters, as a multiple of `learning_rate`. If "auto",
-        it is 1 for a new module and 0.1 for a pretrained module.
+        Learning rate of the module's own parameters, divided by `learning_rate`. If "auto", 1 for a
+        new module, and 0.1 or 0.02 (with an ``attention_mask``) for a pretrained module.
     image_shape : array-like of int, default=None
         Shape of a sample, such as (C, H, W), if X contains flattened rows. If None, the shape of X.
     n_networks : int or "auto", default="auto"
-        Number of networks, which are trained side by side and averaged. Each holds out another fold
-        of the samples. If "auto", 2 networks are used for a new module, in 1.8 times the time of
-        one, and 1 for a pretrained module or if no temperature is learnt. Pass a class or another
-        callable as `module`, so that they start with different weights.
+        Number of averaged networks, each with its own validation samples. If "auto", 2 for a new
+        module, and 1 for a pretrained module or without a learnt temperature. Pass a class or
+        function as `module`, so that they start with different weights.
     learning_rate : float or "auto", default="auto"
-        Learning rate of the optimizer; with a schedule, its maximum. If "auto", it is 1e-3, or 5e-3
-        for the new layers of a pretrained module that takes an ``attention_mask``.
+        Learning rate of the optimizer, or its maximum with a schedule. If "auto", 1e-3, or 5e-3 for
+        new layers of a pretrained module that takes an ``attention_mask``.
     early_stopping : "auto" or bool, default="auto"
-        Whether to keep the weights of the epoch with the lowest validation loss, or for losses
-        without class probabilities with the lowest mean cost. If "auto", it is True for a
-        pretrained module.
+        Whether to keep the weights of the epoch with the lowest validation loss (lowest mean cost
+        for losses without class probabilities). If "auto", True for a pretrained module.
     validation_fraction : float, default=0.1
-        Fraction of the samples that each network holds out for the temperature and for early
-        stopping. Several networks hold out different folds: `n_networks` folds, or 1 /
-        `validation_fraction` if that is more, but not more than there are `groups`.
+        Fraction of the samples that are validation samples of a network.
     random_state : int, RandomState instance or None, default=None
         Determines new weights, shuffling, augmentation, dropout and validation samples. Pass an int
         for the same network on every call.
@@ -161,53 +151,30 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     Attributes
     ----------
     head_weights_ : ndarray of shape (n_heads + 1,)
-        Exponents of the heads' and the output's probabilities in the class probabilities. Where the
-        output predicts alone, its exponent is the inverse of the temperature.
+        Exponents of the probabilities of heads and output in the class probabilities. If the output
+        predicts alone, its exponent is 1 / temperature.
     net_ : skorch.NeuralNet
-        The trained net. The copies of `module`, without their output layers, are
-        ``net_.module_.networks[i].body``; `to_module` returns one torch module for all.
+        The trained net. Its copies of `module` are ``net_.module_.networks[i].body``.
     n_features_in_ : int
         Number of features; for images ``X.shape[1]``. A fit on a mapping sets none.
 
     See Also
     --------
-    CostSensitiveAuxCNN : A convolutional network with sizes to search over.
-    auxcst_sklearn.modules.find_hidden_layers : The search for hidden layers behind "auto".
-
-    Notes
-    -----
-    uint8 images are scaled to [0, 1], one mini-batch at a time; all other numbers are converted to
-    float32. A module that accepts integers but not floats, such as one that starts with an
-    ``nn.Embedding``, receives int64. A pickle contains the parameter `module` and the trained
-    network, without the state of the optimizer.
-
-    References
-    ----------
-    Y.-A. Chung, S.-W. Yang, H.-T. Lin, "Cost-Sensitive Deep Learning with Layer-Wise Cost
-    Estimation", TAAI 2020, arXiv:1611.05134.
+    CostSensitiveAuxCNN : A residual network for images.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> from torch import nn
     >>> from auxcst_sklearn import CostSensitiveAuxNet
-    >>> from auxcst_sklearn.costs import randomized_proportional_cost_matrix
-    >>> digits = load_digits()
-    >>> X, y = digits.images[:, None] / 16, digits.target
-    >>> X.shape
-    (1797, 1, 8, 8)
-    >>> def make_network():
+    >>> X, y = load_digits(return_X_y=True)
+    >>> def make_network(width=32):
     ...     return nn.Sequential(
-    ...         nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-    ...         nn.Linear(72, 64), nn.ReLU(), nn.Linear(64, 10))
-    >>> cost_matrix = randomized_proportional_cost_matrix(y[:1000], random_state=0)
-    >>> model = CostSensitiveAuxNet(
-    ...     make_network, cost_matrix=cost_matrix, learning_rate=1e-2, max_epochs=5,
-    ...     random_state=0).fit(X[:1000], y[:1000])
-    >>> model.hidden_layers_
+    ...         nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
+    ...         nn.Linear(width, 10))
+    >>> model = CostSensitiveAuxNet(make_network, module__width=64, max_epochs=5, random_state=0)
+    >>> model.fit(X[:1000] / 16, y[:1000]).hidden_layers_
     ['1']
-    >>> model.score(X[1000:], y[1000:]) > -1  # minus the mean cost
-    True
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

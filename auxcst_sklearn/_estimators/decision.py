@@ -53,24 +53,22 @@ class DecisionMixin(ClassifierMixin):
     ----------
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
         Cost of each prediction (column) for each true class (row), in any currency. Rows and
-        columns follow `classes_`; a DataFrame, or the result of a function of
-        :mod:`auxcst_sklearn.costs`, is matched by its labels. Pass per-sample costs to `fit`
+        columns follow `classes_`. Costs with labels (a DataFrame, or from
+        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
         instead. Without any costs, every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, for training sets that may lack a class. If None, the labels of `y`, or
-        of a DataFrame of costs, are used.
+        All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
+        the costs are used.
     decisions : array-like of shape (n_decisions,), default=None
-        Labels of the cost columns, if they are decisions other than the classes, such as "approve",
-        "decline" and "review"; `decide` then returns them. Costs with names, such as the result of
-        :func:`~auxcst_sklearn.costs.cost_matrices`, are matched by these labels; the order of plain
-        arrays is trusted. If None, decisions are the names of the costs, such as the columns of a
-        DataFrame whose index holds the classes; costs without names have the classes as columns.
+        Labels of the cost columns, if the decisions are not the classes, such as "approve",
+        "decline" and "review". `decide` then returns them. Costs with labels are matched by label.
+        If None, the labels of the costs are used, or the classes for costs without labels.
     train_prior : mapping of labels to float, default=None
-        Class frequencies that the probabilities stand for; ``prior=`` replaces them. Set it for a
+        Class frequencies that the probabilities imply, and that ``prior=`` replaces. Set it for a
         frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
         frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
-        If None, the frequencies in the rows of `fit` are used, and ``prior=`` is an error for a
-        frozen classifier, `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`.
+        If None, the frequencies of the samples in `fit` are used. With a frozen classifier,
+        `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`, ``prior=`` is then an error.
 
     Attributes
     ----------
@@ -78,9 +76,9 @@ class DecisionMixin(ClassifierMixin):
         The labels, sorted: the order of all cost columns.
     decisions_ : ndarray of shape (n_decisions,)
         The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
-        name others.
+        have other labels.
     class_prior_ : ndarray of shape (n_classes,)
-        Frequency of each class in the training that the probabilities stand for; NaN if unknown.
+        Class frequencies that the probabilities imply; NaN if unknown.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -108,22 +106,20 @@ class DecisionMixin(ClassifierMixin):
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Samples.
         cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
-            A cost matrix for each sample, row = true class in the order of `classes_`, column =
-            decision in the order of `decisions_`, or both matched by the names of the costs, if
-            costs are known when deciding; the loss must have class probabilities. None for the
-            learnt costs or, with classifiers that learn none, for the `cost_matrix` or the mean
-            costs of each class.
+            A cost matrix for each sample, if costs are known when deciding. Rows are true classes
+            in the order of `classes_`, columns are decisions in the order of `decisions_`. Costs
+            with labels are matched by label. The loss must have class probabilities. If None, the
+            learnt costs are used, or else the `cost_matrix` or the mean costs of each class.
         prior : mapping of labels to float, or "estimate", default=None
-            Class frequencies among these samples, if they differ from the training, as after
-            leaving out most rows of one class: probabilities are multiplied by the ratio.
-            "estimate" estimates them from `X` by maximum likelihood; see
-            :func:`auxcst_sklearn.decisions.estimate_prior`. None for the training's frequencies.
+            Class frequencies of these samples, if they differ from the training, for example
+            because most samples of one class were left out. Probabilities are multiplied by the
+            ratio. "estimate" estimates the frequencies from `X`
+            (:func:`auxcst_sklearn.decisions.estimate_prior`). If None, nothing is changed.
 
         Returns
         -------
         ndarray of shape (n_samples, n_decisions)
-            Estimated costs, in the currency of the costs, columns as in `decisions_`, which are the
-            classes unless the costs name others.
+            Estimated costs, in the currency of the costs. Columns are in the order of `decisions_`.
 
         Raises
         ------
@@ -194,19 +190,19 @@ class DecisionMixin(ClassifierMixin):
         shadow_prices: Mapping[Any, float] | None = None,
         prior: Mapping[Any, float] | Literal["estimate"] | None = None,
     ) -> np.ndarray:
-        """Take the decision with the least expected cost for each sample, within limits if any.
+        """Return the decision with the minimum expected cost for each sample, within limits if any.
 
         Parameters
         ----------
         capacity : mapping of decisions to int or float, default=None
-            How many of these samples a decision can have, as a number or, as a float, a share; see
-            :func:`auxcst_sklearn.decisions.assign`.
+            How many of these samples a decision can have: an int for a number, a float for a share
+            (:func:`auxcst_sklearn.decisions.assign`).
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as their days, within each of which `capacity` holds.
+            Groups of samples, such as their days. Each group has its own `capacity`.
         shadow_prices : mapping of decisions to float, default=None
-            Shadow prices of limited decisions, in currency, from an earlier batch; see
-            :func:`auxcst_sklearn.decisions.shadow_prices`. They are added to the costs of the
-            decisions, for single samples whose batch is not known.
+            Shadow prices of limited decisions, in currency, from an earlier batch
+            (:func:`auxcst_sklearn.decisions.shadow_prices`). They are added to the costs of the
+            decisions. Use them for single samples whose batch is not known.
 
         Returns
         -------

@@ -62,32 +62,28 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     Set `cost_matrix` or pass `cost` to `fit`, and set `random_state`. Other members can be passed
     in `estimators`.
 
-    The probabilities are in proportion to ``prod_m p_m(k | x) ** w_m``. The weights `w` are not
-    negative. They minimise the log loss of out-of-fold predictions. The decision has the minimum
-    expected cost, according to the costs of `fit` or to a matrix for each sample.
-
-    All members use the same folds. A :class:`CostSensitiveAuxMLP` with early stopping is fitted
-    once, because each of its networks leaves out a fold. Other members are fitted once for each
-    fold, and the means of their probabilities predict. Members whose weight is 0 are dropped.
+    The probabilities are proportional to ``prod_m p_m(k | x) ** w_m``. The weights `w` are not
+    negative. They minimise the log loss of out-of-fold predictions. Members whose weight is 0 are
+    dropped. The decision has the minimum expected cost, according to the costs of `fit` or to a
+    matrix for each sample.
 
     If `fit` gets a cost vector for each sample, each :class:`CostSensitiveAuxMLP` among the members
-    also learns these costs from the features. Decisions then use the estimates instead of means.
+    also learns these costs from the features. Decisions then use these estimates.
 
     Parameters
     ----------
     estimators : list of (str, estimator), default=None
-        The members: names and classifiers with `predict_proba`; "drop" for one left out. If None,
-        they are the default network, "network", and scikit-learn's
-        :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with early stopping, "boosting",
-        or for 30 or more classes a logistic regression, "logistic". All take DataFrames with
-        strings and missing values as they are.
+        The members: names and classifiers with `predict_proba`, or "drop". If None, "network" is
+        the default :class:`CostSensitiveAuxMLP`, and "boosting" is scikit-learn's
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with early stopping. With 30 or
+        more classes, a logistic regression, "logistic", replaces "boosting". These members accept
+        DataFrames with strings and missing values.
     cv : int, cross-validation generator or iterable, default=None
-        The folds. A number means shuffled folds, stratified, and with `groups` without a group in
-        two folds; the only rows of a class are not held out. None for 5, of which 3 are held out in
-        turn if there are more than 50,000 rows. Other folds whose training rows lack a class are
-        left out, with a warning.
+        The folds. If an int, the folds are shuffled, stratified, and split no group. If None, there
+        are 5 folds, and for more than 50,000 samples only 3 of them are predicted. Folds of the
+        user that lack a class in training are left out with a warning.
     n_jobs : int, default=None
-        Number of fits at the same time; None for 1, -1 for all processors.
+        Number of fits at the same time. If None, 1. If -1, the number of processors.
     random_state : int, RandomState instance or None, default=None
         Determines the folds, and the random state of members that have none of their own. Pass an
         int for the same result on every call.
@@ -97,20 +93,20 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     Attributes
     ----------
     estimator_weights_ : ndarray of shape (n_members,)
-        Weight of each member in the order of `estimators`, 0 for those that were dropped. Their sum
-        is above 1 where the members are too cautious, and below 1 where they are too sure.
+        Weight of each member in the order of `estimators`, 0 for dropped members. The sum is above
+        1 if the members are too cautious, and below 1 if they are too sure.
     estimators_ : list of classifiers
-        The fitted members that have a weight.
+        The fitted members whose weight is above 0.
     named_estimators_ : :class:`~sklearn.utils.Bunch`
-        The fitted members by name; "drop" for those without a weight.
+        The fitted members by name, "drop" for dropped members.
     held_out_losses_ : ndarray of shape (n_members,)
-        Mean log loss of each member alone on the held-out rows.
+        Mean log loss of each member alone, of its out-of-fold predictions.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
-        The costs used in the decision, both axes in the order of `classes_`: means of the classes
-        for costs of samples.
+        The costs used in the decision, both axes in the order of `classes_`. If `fit` got costs of
+        each sample, the means of the classes.
     cost_estimators_ : list of CostSensitiveAuxMLP
-        The fitted networks that have learnt costs that differ within a class; their estimates are
-        then used instead of `cost_matrix_`.
+        The fitted networks that have learnt costs that differ within a class. Their estimates
+        replace `cost_matrix_`.
 
     See Also
     --------
@@ -118,8 +114,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     Notes
     -----
-    With metadata routing enabled, arguments of `fit` are passed to the members that request them.
-    `fit` itself requests `cost` and `groups`, `predict` and `score` request `cost`.
+    With metadata routing, arguments of `fit` are passed to the members that request them. `fit`
+    itself requests `cost` and `groups`. `predict` and `score` request `cost`.
 
     References
     ----------
@@ -199,29 +195,29 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
-        """Fit the members, and learn their weights from the rows that they have not seen.
+        """Fit the members, and learn their weights from out-of-fold predictions.
 
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Training samples, in any form that all members accept.
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights, of the members and of the log loss; rows of weight 0 are left out.
+            Sample weights for the members and for the log loss. Samples of weight 0 are left out.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
-            Cost of each prediction for each sample, or a cost matrix for each sample, to be passed
-            to `predict` as well. Their means over the classes are `cost_matrix_`, which `predict`
-            uses if it gets no costs.
+            Cost of each prediction for each sample, or a cost matrix for each sample, which is then
+            also passed to `predict`. If `predict` gets no costs, it uses the means of the classes,
+            `cost_matrix_`.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as the rows of one customer: none is in two folds.
+            Groups of samples, such as the samples of one customer. No group is in two folds.
         **fit_params : dict
             Further arguments of the members' `fit`, with metadata routing only.
 
         Raises
         ------
         ValueError
-            If the data, costs or parameters are not as described, or a member fails, which the
-            message names. A fitted estimator is then unchanged.
+            If the data, costs or parameters are not as described, or a member fails. A fitted
+            estimator is then unchanged.
         TypeError
             If a member has no `predict_proba`, or takes no `sample_weight`.
         """

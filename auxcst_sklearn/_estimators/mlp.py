@@ -37,11 +37,11 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     Set `cost_matrix` or pass `cost` to `fit`, and set `random_state`; then try `max_epochs`,
     `alpha` and `depth`. String columns and missing values need no preprocessing.
 
-    By default, several networks learn class probabilities, which the samples that each of them
-    holds out calibrate, and the prediction is the class of minimum expected cost. With a loss of
-    the paper, such as "one_sided", outputs and auxiliary heads estimate the costs themselves. Every
-    hidden layer but the last has auxiliary heads, and all are trained jointly on ``sum_i alpha_i
-    L_i + L_output``. `PAPER` holds the parameters of the paper.
+    By default, several networks learn class probabilities. Validation samples calibrate them, and
+    the prediction is the class with the minimum expected cost. With a loss of the paper, such as
+    "one_sided", output and heads estimate the costs themselves. Every hidden layer but the last has
+    an auxiliary head, and all are trained jointly on ``sum_i alpha_i L_i + L_output``. `PAPER`
+    contains the parameters of the paper.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         Neurons of each hidden layer.
     alpha : float or array-like of shape (depth - 1,), default=0.2
         Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
-        head; ``alpha=0`` is the plain network.
+        head. ``alpha=0`` is the plain network.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
         Activation of the hidden layers.
     dropout : float, default=0.15
@@ -65,24 +65,24 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         Categorical columns, as a mask, positions or names. "from_dtype" selects the categorical and
         string columns of a DataFrame, and none of an array.
     n_bins : int, default=16
-        Number of quantile bins (piecewise linear encoding) in every third network; 0 for none.
+        Number of quantile bins (piecewise linear encoding) in every third network. If 0, none.
     n_networks : int or "auto", default="auto"
-        Number of networks, which are trained side by side and averaged. Each holds out another fold
-        of the samples. If "auto", 5 networks are used, or 3 for more than 50,000 samples.
+        Number of averaged networks. Each has another fold of the samples as validation samples. If
+        "auto", 5 networks are used, or 3 for more than 50,000 samples.
     max_epochs : int, default=100
-        Maximum number of epochs; without early stopping, their number.
+        Maximum number of epochs, or their number without early stopping.
     batch_size : int or "auto", default="auto"
         Samples per step. If "auto", it grows with the training set.
     learning_rate : float or "auto", default="auto"
-        Learning rate of the optimizer; with a schedule, its maximum. If "auto", it depends on the
+        Learning rate of the optimizer, or its maximum with a schedule. If "auto", it depends on the
         schedule and on the number of columns.
     schedule : {"plateau", "constant", "one_cycle"} or callable, default="plateau"
         How the learning rate changes. "plateau" reduces it when the validation loss no longer
         decreases, and then stops. "one_cycle" increases it during the first tenth of `max_epochs`
-        and decreases it to zero. A function of the optimizer returns a torch scheduler, which is
-        stepped after every epoch.
+        and then decreases it to zero. A function of the optimizer returns a torch scheduler, which
+        steps after every epoch.
     ema_epochs : float, default=5.0
-        Horizon, in epochs, of the exponential average of the weights; 0 for no average.
+        Horizon, in epochs, of the exponential average of the weights. If 0, no average.
     patience : int or "auto", default="auto"
         Epochs without improvement before the rate is reduced or training stops. If "auto", it is
         smaller for many samples.
@@ -93,12 +93,12 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     Attributes
     ----------
     net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``, whose weights have the networks as
-        first dimension.
+        The trained net. Its torch module is ``net_.module_``. The first dimension of the weights is
+        the network.
     input_center_, input_scale_ : ndarray of shape (n_features,) or None
-        Centre and divisor of each input; None for unscaled inputs.
+        Centre and divisor of each input. None for unscaled inputs.
     is_categorical_ : ndarray of shape (n_features,) or None
-        Mask of the categorical columns; None if there are none.
+        Mask of the categorical columns. None if there are none.
 
     See Also
     --------

@@ -60,48 +60,51 @@ def compare_costs(
     Parameters
     ----------
     models : mapping of str to classifier
-        Models by name. Estimators of this package, also at the end of a pipeline or search, get
-        the costs, unless they have a `cost_matrix` of their own. Others decide by expected costs
-        under their probabilities, but for scikit-learn's tuned and fixed thresholds.
+        Models by name. Estimators of this package, including those in a pipeline or search, get
+        the costs, unless they have a `cost_matrix` of their own. scikit-learn's tuned and fixed
+        thresholds decide themselves. Other classifiers decide by minimum expected cost.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Samples, in any form that the models accept.
     y : array-like of shape (n_samples,)
         Labels.
     cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
             (n_samples, n_classes, n_decisions), default=None
-        Cost of each prediction for each sample; or each sample's cost matrix, known when deciding.
-        Pass either `cost` or `cost_matrix`.
+        Cost of each prediction for each sample, or a cost matrix for each sample if costs are known
+        when deciding. Pass either `cost` or `cost_matrix`.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, if `y` may lack one.
     cv : int, cross-validation generator or iterable, default=5
-        Folds, as in scikit-learn; a number with `groups` makes folds that split no group. Samples
-        that are never tested, as of a :class:`~sklearn.model_selection.TimeSeriesSplit`, are left
-        out.
+        Folds, as in scikit-learn. With `groups`, the folds of an int split no group. Samples that
+        are never tested, as with :class:`~sklearn.model_selection.TimeSeriesSplit`, are left out.
     groups : array-like of shape (n_samples,), default=None
-        Groups of samples that are not independent, such as the rows of one customer: for folds,
-        intervals, and a `fit` that takes them.
+        Groups of samples that are not independent, such as the samples of one customer. They are
+        used for folds and intervals, and passed to a `fit` that takes them.
     baseline : str, default=None
-        The row from which differences are taken; None for the first model.
+        The row that differences are taken from. If None, the first model.
     n_jobs : int, default=None
         Number of fits at the same time, as in joblib.
 
     Returns
     -------
     DataFrame or Bunch
-        Rows are the models; "most probable class" of the baseline or the first model, where classes
-        are no decisions the cheapest one for it; and "always ..." each decision. Columns are
-        "cost", the mean; "difference" from the baseline, with "low" and "high", its 95 % interval,
-        NaN for the baseline; "share of ..." each decision; "fit_seconds" and "predict_seconds",
-        means of the folds. With more than 15 decisions, only the cheapest constant decision is a
-        row, and shares are no columns; ``table.attrs["shares"]`` has the shares of all. Without
-        pandas, a Bunch of arrays, with names of rows in `index`.
+        Rows are the models, "most probable class" (of the baseline or the first model; if classes
+        are not decisions, the cheapest decision for this class), and "always ..." for each
+        decision.
+
+        Columns are the mean "cost", the "difference" from the baseline, the ends "low" and "high"
+        of its 95 % interval (NaN for the baseline), "share of ..." for each decision, and
+        "fit_seconds" and "predict_seconds" as means of the folds.
+
+        With more than 15 decisions, only the cheapest constant decision is a row, and only
+        ``table.attrs["shares"]`` contains the shares. Without pandas, the result is a Bunch of
+        arrays, with the names of the rows in `index`.
 
     Raises
     ------
     ValueError
-        If costs, labels or names do not fit, or the fit of a model fails, which the message names.
+        If costs, labels or names do not fit, or the fit of a model fails.
     TypeError
-        If `models` is no mapping, or a model has neither probabilities nor a decision by costs.
+        If `models` is not a mapping, or a model has neither probabilities nor a decision by costs.
 
     Notes
     -----

@@ -1,13 +1,16 @@
 """The numbers of the README and of the pages are the numbers of the results."""
 
+from collections import defaultdict
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
 
+import numpy as np
 import pytest
 import sklearn
 
 from benchmarks import first_page, quick_start
 from benchmarks.common.json_files import from_json
+from benchmarks.common.ledger import Ledger
 from tests.test_docs import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -72,10 +75,94 @@ def test_a_tenth_of_the_time():
     assert "a tenth of the time" in words()
 
 
+def test_losses_that_learn_labels():
+    row = first_page.labels_or_costs()
+    low, high = row.intervals.pop("all")
+    ratio = f"{row.ratios['all']:.2f} times"
+    assert f"{ratio} (95 % interval {low:.2f}-{high:.2f}) the cost" in words()
+    page = words("docs/guide/auxcst.rst")
+    assert f"{ratio} the cost of the four that learn costs (95 % interval {low:.2f}-" in page
+    clear = [name for name, (_, high) in row.intervals.items() if high < 1]
+    assert clear == ["loss: squared, alpha 0.2"]
+    assert "only the squared loss is clearly dearer" in page
+
+
+def runs_of(name):
+    return from_json((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["runs"]
+
+
+def test_one_network_instead_of_five():
+    found = {(run["method"], run["set"]): run for run in runs_of("tables_ablation_0")}
+    one, five = (
+        [found[method, name] for method_, name in found if method_ == method]
+        for method in ("ours: one network", "ours: default")
+    )
+    ratio = np.exp(np.mean([np.log(a["test_cost"] / b["test_cost"]) for a, b in zip(one, five)]))
+    share = np.sum([a["cpu_seconds"] for a in one]) / np.sum([b["cpu_seconds"] for b in five])
+    assert share == pytest.approx(1 / 3, abs=0.05)
+    assert f"the cost is {ratio:.2f} times as high, in a third" in words("docs/benchmarks.rst")
+
+
+def test_a_review_desk():
+    costs = defaultdict(dict)
+    for run in runs_of("desk"):
+        costs[run["set"], run["seed"]][run["method"]] = run["cost"]
+    assert len(costs) == 12
+    assert all(min(found, key=found.get) == "decide" for found in costs.values())
+    assert "lowest cost in all twelve splits" in words("docs/benchmarks.rst")
+
+
+def test_images():
+    costs = {(run["set"], run["method"]): run for run in runs_of("images") if run["part"] == "test"}
+    ours, plain = costs["cifar10", "ours"], costs["cifar10", "plain"]
+    assert 1 - plain["cost"] / ours["cost"] == pytest.approx(1 / 7, abs=0.01)
+    assert 1 - plain["cpu_seconds"] / ours["cpu_seconds"] == pytest.approx(0.1, abs=0.02)
+    assert "a seventh lower, in a tenth less time" in words("docs/benchmarks.rst")
+
+
+def test_a_service_with_onnx():
+    services = from_json((RESULTS / "serving.json").read_text(encoding="utf-8"))["services"]
+    onnx, pickle = services["onnxruntime"], services["a pickle"]
+    assert onnx["megabytes"] / pickle["megabytes"] == pytest.approx(1 / 6, abs=0.02)
+    assert onnx["wall"] / pickle["wall"] == pytest.approx(1 / 20, abs=0.01)
+    page = words("docs/benchmarks.rst")
+    assert "a sixth of the memory" in page
+    assert "a twentieth of the time" in page
+
+
+def test_two_processes():
+    rows = from_json((RESULTS / "distributed.json").read_text(encoding="utf-8"))["rows"]
+    wall = {(row["case"].split(":")[0], row["kind"]): row["wall"] for row in rows}
+    wide, small = (
+        wall[name, "two processes"] / wall[name, "one process"] for name in ("wide", "small")
+    )
+    assert wide == pytest.approx(3 / 4, abs=0.05)
+    assert small > 1
+    assert "three quarters of the time with 1,024 neurons" in words("docs/scale.rst")
+
+
+def test_the_rule_takes_less_than_half_of_the_time():
+    for name in ("tables_wide", "tables_held_out"):
+        seconds = defaultdict(list)
+        for run in runs_of(name):
+            seconds[run["method"]].append(run["cpu_seconds"])
+        assert np.mean(seconds["boosting, isotonic"]) < np.mean(seconds["ours: ensemble"]) / 2
+    assert "less than half of the time of the ensemble" in words("docs/guide/troubleshooting.rst")
+
+
+def test_the_hours_of_the_experiments():
+    hours = sum(
+        result.get("seconds", 0) / 3600
+        for path in (RESULTS / "paper").glob("*/runs.jsonl")
+        for _, result in Ledger(path).runs.values()
+    )
+    assert f"about {hours:.0f} hours of one core" in words("docs/experiments.rst")
+
+
 def test_heads_hardly_matter_for_tables():
     (line,) = [line for line in MAKE.ablation() if line[0] == "auxiliary heads"]
     ratio, error = line[1].rstrip(")").split(" (")
-    assert f"the mean cost {ratio} times as high (standard error {error})" in words()
+    assert f"the mean cost is {ratio} times as high (standard error {error})" in words()
     page = words("docs/guide/auxcst.rst")
     assert f"{ratio} times as high (standard error {error}" in page
 

@@ -49,7 +49,7 @@ WHEN = {
         "30 small tables, rare class",
         {
             "gradient boosting": "",
-            "best of five others": "what wins on your data",
+            "best of five others": "the cross-validated best",
         },
     ),
     "sixteen tables": (
@@ -69,7 +69,7 @@ WHEN = {
         {"best of five others": "fine-tuning without heads"},
     ),
     "a million rows": (
-        "a million samples",
+        "a million simulated claims",
         {"gradient boosting": "boosting, a tenth of the time"},
     ),
 }
