@@ -149,7 +149,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     early_stopping : "auto" or bool, default="auto"
         Whether to keep the weights of the epoch with the lowest validation loss, or for losses
         without class probabilities with the lowest mean cost. If "auto", it is True for a
-        pretrained module.
+        pretrained module, and for costs so extreme that decisions depend on class probabilities
+        below 1 / 200: long training makes small probabilities too small.
     validation_fraction : float, default=0.1
         Fraction of the samples that each network holds out for the temperature and for early
         stopping. Several networks hold out different folds: `n_networks` folds, or 1 /
@@ -290,7 +291,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         # Asked once, because networks and parameters of a fit read it.
         self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
         options, by_default = super()._options(), self._is_pretrained()
-        stops = by_default if self.early_stopping == "auto" else bool(self.early_stopping)
+        stops = True if self.early_stopping == "auto" and by_default else self.early_stopping
         combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
         learns = options.learns_temperature
         n: int | str = self.n_networks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -63,8 +64,6 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 # Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
 # the mean cost above the smallest.
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
-# Costs are extreme if decisions depend on smaller class probabilities: a miss of 200 alarms.
-EXTREME_THRESHOLD = 1 / 201
 
 
 class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
@@ -249,6 +248,8 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
                     rng = np.random.RandomState(checkpoints.seed)
                 before = earlier and earlier.statistics
                 rows, others, inputs, unit = prepare(data, held_out, inputs, before, stream=stream)
+                if options.early_stopping == "auto":
+                    options = replace(options, early_stopping=unit.is_extreme)
                 if earlier is None:
                     parts = self._make_module, self._net_arguments
                     net = make_net(options, *parts, rows, inputs, unit, rng, stream=stream)
@@ -323,7 +324,7 @@ class BaseCostSensitiveNet(NetParameters, DecisionMixin, BaseEstimator):
     def _warn_if_a_constant_is_cheaper(self, training: Training) -> None:
         """Warn if, with extreme costs, the best decision for all held-out rows costs less."""
         net, held_out = training.net, training.held_out
-        if held_out is None or net.statistics.smallest_threshold > EXTREME_THRESHOLD:
+        if held_out is None or not net.statistics.is_extreme:
             return
         paid, constant = processes().from_first(held_out_costs(net, held_out))
         best = int(constant.argmin())

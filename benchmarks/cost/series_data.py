@@ -66,7 +66,7 @@ def draw(name: str, seed: int) -> SeriesSplit:
     if name == "ItalyPowerDemand":
         matrix = np.array([[0, 1], [MISSED, 0]])
     elif name == "OSULeaf":
-        matrix = tree_distance_cost_matrix(dict(zip(classes, LEAVES))).to_numpy(float)
+        matrix = np.array(tree_distance_cost_matrix(dict(zip(classes, LEAVES))), dtype=float)
     else:
         matrix = lognormal(labels, labels, RandomState(seed)).cost_matrix
     return SeriesSplit(X, y, X_test, y_test, matrix)
