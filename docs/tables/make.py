@@ -157,7 +157,7 @@ def series():
         "MiniROCKET, logistic regression": "MiniROCKET in the rule",
     }
     yield ["method", "cost (s.e.)", "sets that chose nothing", "log loss", "CPU time", "fits"]
-    for name, *cells in rst_table("series")[1:]:
+    for name, *cells in rst_table("series")[2:]:  # after the default itself
         shorter = [re.sub(r"\d+\.\d+", lambda m: f"{float(m[0]):.2f}", cell) for cell in cells]
         yield [labels.get(name, name), *shorter]
 
