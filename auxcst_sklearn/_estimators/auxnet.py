@@ -141,7 +141,9 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         new layers of a pretrained module that takes an ``attention_mask``.
     early_stopping : "auto" or bool, default="auto"
         Whether to keep the weights of the epoch with the lowest validation loss (lowest mean cost
-        for losses without class probabilities). If "auto", True for a pretrained module.
+        for losses without class probabilities). If "auto", True for a pretrained module, and for
+        costs so extreme that decisions depend on class probabilities below 1 / 200: long training
+        makes small probabilities too small.
     validation_fraction : float, default=0.1
         Fraction of the samples that are validation samples of a network.
     random_state : int, RandomState instance or None, default=None
@@ -251,7 +253,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         # Asked once, because networks and parameters of a fit read it.
         self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
         options, by_default = super()._options(), self._is_pretrained()
-        stops = by_default if self.early_stopping == "auto" else bool(self.early_stopping)
+        stops = True if self.early_stopping == "auto" and by_default else self.early_stopping
         combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
         learns = options.learns_temperature
         n: int | str = self.n_networks

@@ -59,8 +59,6 @@ if TYPE_CHECKING:  # skorch is slow to import: on first use
 # Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
 # the mean cost above the smallest.
 COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
-# Costs are extreme if decisions depend on smaller class probabilities: a miss of 200 alarms.
-EXTREME_THRESHOLD = 1 / 201
 
 
 class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
@@ -268,6 +266,8 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         """The training of a new net, or of a copy of the earlier one; and its inputs."""
         before = earlier and earlier.statistics
         rows, others, inputs, unit = prepare(data, held_out, inputs, before, stream=options.stream)
+        if options.early_stopping == "auto":
+            options = replace(options, early_stopping=unit.is_extreme)
         schedule = options.make_schedule(len(rows))
         if earlier is None:
             net = make_net(self, options, schedule, rows, inputs, unit, rng)
@@ -330,7 +330,7 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     def _warn_if_a_constant_is_cheaper(self, training: Training) -> None:
         """Warn if, with extreme costs, the best decision for all held-out rows costs less."""
         net, held_out = training.net, training.held_out
-        if held_out is None or net.statistics.smallest_threshold > EXTREME_THRESHOLD:
+        if held_out is None or not net.statistics.is_extreme:
             return
         paid, constant = processes().from_first(held_out_costs(net, held_out))
         best = int(constant.argmin())

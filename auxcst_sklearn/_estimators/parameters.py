@@ -225,7 +225,7 @@ class TrainingOptions:
     schedule: str | Callable[..., Any]
     optimizer: str | Callable[..., Any]
     weight_decay: float
-    early_stopping: bool
+    early_stopping: bool | str  # "auto" for True if the costs are extreme
     patience: int | str
     validation_fraction: float
     device: str

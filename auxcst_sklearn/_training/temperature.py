@@ -51,6 +51,9 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
 
     The loss includes the smoothing of the labels, which keeps rare classes possible. One or two
     networks would become too unsure by it, so that their log loss is used, and half the prior.
+
+    With extreme costs it is at least 1: a few rows of a rare class, none of which is a surprise, do
+    not show that surprises are rarer still.
     """
     few = net.n_networks < FEW_NETWORKS
     sums, unit, n = np.zeros((len(HEATS), 2)), 0.0, 0
@@ -63,7 +66,8 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
             sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
     risks = sums / [n, max(unit, np.finfo(np.float32).tiny)]
     n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
-    return best_temperature(risks, (2 if few else 1) * n / n_copies)
+    found = best_temperature(risks, (2 if few else 1) * n / n_copies)
+    return max(found, 1.0) if net.statistics.is_extreme else found
 
 
 def _sums_of_risks(

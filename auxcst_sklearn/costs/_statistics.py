@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 LARGEST = 1e15
 # Mistakes that cost a smaller share of the best constant decision are not a matter of precision.
 MATERIAL = 0.05
+# Costs are extreme if decisions depend on smaller class probabilities: a miss of 200 alarms.
+EXTREME_THRESHOLD = 1 / 201
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,11 @@ class CostStatistics:
         both = (regret > 0) & (regret.T > 0)
         both &= share[:, np.newaxis] * regret > MATERIAL * constant
         return float((regret[both] / (regret + regret.T)[both]).min(initial=1.0))
+
+    @property
+    def is_extreme(self) -> bool:
+        """Whether decisions depend on so small probabilities that rows hardly show them."""
+        return self.smallest_threshold <= EXTREME_THRESHOLD
 
     def to_units(self, cost: NDArray[Any]) -> NDArray[Any]:
         """Convert costs to units of the network; huge costs do not overflow."""

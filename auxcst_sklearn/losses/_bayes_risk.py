@@ -49,9 +49,10 @@ class CrossEntropy(ProbabilisticLoss):
         probabilities of the labels; a thousandth of them remains where nothing else would.
 
         If the costs are extreme, so that decisions depend on class probabilities below a fifth of
-        what each class gets, estimators spread it in proportion to the class frequencies instead.
-        No probability is then below ``1 / n / (n_classes - 1)`` for n training samples, because
-        they cannot show that a class is rarer.
+        what each class gets, estimators spread it in proportion to the class frequencies instead,
+        and do not remove it: a share of the class frequencies remains in the probabilities. None is
+        then below ``1 / n / (n_classes - 1)`` for n training samples, because they cannot show that
+        a class is rarer.
 
     Raises
     ------
@@ -84,6 +85,7 @@ class CrossEntropy(ProbabilisticLoss):
         """Return a copy for extreme costs, which smooths towards the class frequencies.
 
         Rounding and noise of the outputs would hide a probability that is far below an even share.
+        The copy does not remove it, because networks are too sure of small probabilities.
         """
         n, n_classes = statistics.weight.sum(), len(statistics.weight)
         if self.smoothing / n_classes <= EXTREME * statistics.smallest_threshold:
@@ -139,12 +141,12 @@ class CrossEntropy(ProbabilisticLoss):
         return log_p.flatten(-2) @ smoothed.flatten() / -n
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """Class probabilities, with the smoothing of the labels removed."""
+        """Class probabilities, with even smoothing of the labels removed."""
         if outputs.shape[-1] < FEW_CLASSES:
             p = F.softmax(outputs.mT, dim=-2).mT
         else:
             p = F.softmax(outputs, dim=-1)
-        if self.smoothing > 0:
+        if self.smoothing > 0 and self._frequency is None:
             p = torch.maximum(p - self._low(p), SMALLEST_SHARE * p)
             p = p / p.sum(dim=-1, keepdim=True)
         if self._smallest > 0:
@@ -153,7 +155,9 @@ class CrossEntropy(ProbabilisticLoss):
         return p
 
     def with_probabilities(self, outputs: Tensor, probability: Tensor) -> Tensor:
-        """Outputs with other class probabilities, to which the smoothing is added."""
+        """Outputs with other class probabilities, to which even smoothing is added."""
+        if self._frequency is not None:
+            return probability.log()
         return ((1 - self.smoothing) * probability + self._low(probability)).log()
 
 

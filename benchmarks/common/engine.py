@@ -57,6 +57,13 @@ class Run:
         return json.loads(path.read_text())["result"]
 
 
+class FinishedRun(Run):
+    """A run that is read, never computed: nothing where it is not finished."""
+
+    def result(self, folder: Path, *shared: Any) -> Result:
+        return super().result(folder, *shared) if self.is_finished(folder) else {}
+
+
 def key(identity: dict[str, Any]) -> str:
     """Digest of plain data; the order of names does not count."""
     text = json.dumps(identity, sort_keys=True)

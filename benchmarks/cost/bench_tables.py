@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import engine
-from benchmarks.common.engine import Result, Run
+from benchmarks.common.engine import FinishedRun, Result, Run
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
 from benchmarks.common.options import make_parser
@@ -26,13 +26,6 @@ from benchmarks.common.provenance import provenance
 from benchmarks.cost.tables_data import BUSINESS, SETS, SIZES, draw
 from benchmarks.cost.tables_methods import METHODS, TableMethod
 from benchmarks.cost.tables_results import Row, render
-
-
-class FinishedRun(Run):
-    """A run that is read, never computed: nothing where it is not finished."""
-
-    def result(self, folder: Path, *shared: Any) -> Result:
-        return super().result(folder, *shared) if self.is_finished(folder) else {}
 
 
 @dataclass(frozen=True)

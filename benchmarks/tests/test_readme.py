@@ -176,6 +176,15 @@ def test_heads_in_averaged_networks():
     assert f"a lower cost still, {cost['one network, 3 layers']} on average" in page
 
 
+def test_networks_on_series():
+    ratio = {line[0]: line[1].rstrip(")").split(" (") for line in MAKE.series()}
+    page = words("docs/guide/networks.rst")
+    cost, error = ratio["MiniROCKET in the rule"]
+    assert f"{cost} times that of the default on average (standard error {error})" in page
+    cost, error = ratio["``alpha=0``, no heads"]
+    assert f"Without heads, the cost is {cost} times as high (standard error {error})" in page
+
+
 def test_rare_classes():
     low, high = first_page.rows()[0].intervals["best of five others"]
     assert f"(95 % interval {low:.2f} to {high:.2f})" in words("docs/guide/why.rst")

@@ -84,15 +84,17 @@ def test_runs_of_methods_are_told_apart(package):
 
 
 def test_ratios_are_geometric_means_and_a_method_without_network_counts_for_each():
-    def run(network, method, cost):
-        known = {"set": "ECG", "seed": 0, "network": network, "method": method, "errors": 0.1}
+    def run(name, network, method, cost):
+        known = {"set": name, "seed": 0, "network": network, "method": method, "errors": 0.1}
         return {**known, "cost": cost - LITTLE, "log_loss": 1.0, "cpu_seconds": 2.0}
 
     runs = [
-        *(run("ResNet", m, c) for m, c in ((DEFAULT, 0.2), ("alpha=0", 0.1))),
-        *(run("Inception", m, c) for m, c in ((DEFAULT, 0.1), ("alpha=0", 0.2))),
-        run("-", ROCKET, 0.2),
+        *(run("ECG", "ResNet", m, c) for m, c in ((DEFAULT, 0.2), ("alpha=0", 0.1))),
+        *(run("ECG", "Inception", m, c) for m, c in ((DEFAULT, 0.1), ("alpha=0", 0.2))),
+        *(run("GunPoint", "ResNet", m, c) for m, c in ((DEFAULT, 0.1), ("alpha=0", 0.8))),
+        run("ECG", "-", ROCKET, 0.2),
     ]
-    lines = {line[:29].strip(): line.split()[-5:] for line in render(runs).splitlines()}
-    assert lines["alpha=0"] == ["1.000", "(0.693)", "1.000", "1.00", "2"]
-    assert lines[ROCKET[:29].strip()] == ["1.414", "(0.347)", "1.000", "1.00", "2"]
+    lines = {line[:31].strip(): line[31:].split() for line in render(runs).splitlines()}
+    others = {"alpha=0": ["8.000", "(0.000)"], ROCKET: ["-"]}
+    assert lines["alpha=0"] == ["2.000", "(0.800)", *others["alpha=0"], "1.000", "1.000", "3"]
+    assert lines[ROCKET] == ["1.414", "(0.347)", *others[ROCKET], "1.000", "1.000", "2"]

@@ -147,6 +147,45 @@ def images():
             yield [run["set"], str(run["rows"]), label, cost, *measures, seconds]
 
 
+def series():
+    """Networks on time series: ratios to the default over fits, and where nothing was chosen."""
+    labels = {
+        "alpha=0": "``alpha=0``, no heads",
+        "heads vote": "``combine_heads=True``",
+        "no temperature": "``temperature=1.0``, one network",
+        "rule, temperature": "rule around the network",
+        "MiniROCKET, logistic regression": "MiniROCKET in the rule",
+    }
+    yield ["method", "cost (s.e.)", "sets that chose nothing", "log loss", "CPU time", "fits"]
+    for name, *cells in rst_table("series")[2:]:  # after the default itself
+        shorter = [re.sub(r"\d+\.\d+", lambda m: f"{float(m[0]):.2f}", cell) for cell in cells]
+        yield [labels.get(name, name), *shorter]
+
+
+def series_sets():
+    """Mean costs over the seeds, by set and network; MiniROCKET on the same seeds."""
+    samples = {
+        **{"ArrowHead": 36, "BasicMotions": 40, "GunPoint": 50, "ItalyPowerDemand": 67},
+        **{"ACSF1": 100, "OSULeaf": 200, "JapaneseVowels": 270, "ECG": 500},
+    }
+    networks = ["Inception", "ResNet", "LSTM-FCN", "transformer"]
+    costs = defaultdict(dict)
+    for run in json.loads(read("series.json"))["runs"]:
+        if run["method"] in ("default", "MiniROCKET, logistic regression"):
+            costs[run["set"], run["network"]][run["seed"]] = run["cost"]
+    yield ["set", "training samples", "seeds", "MiniROCKET", *networks]
+    for name, n in samples.items():
+        found = [costs[name, network] for network in networks]
+        seeds = sorted(set().union(*found))
+        if seeds:
+            rocket = [costs[name, "-"][s] for s in seeds if s in costs[name, "-"]]
+            means = [
+                f"{np.mean([*one]):.3f}" if one else "-"
+                for one in (rocket, *map(dict.values, found))
+            ]
+            yield [name, n, len(seeds), *means]
+
+
 def growth():
     from benchmarks.common.json_files import from_json
 
@@ -384,6 +423,8 @@ TABLES = {
             losses,
             vectors,
             images,
+            series,
+            series_sets,
             growth,
             ablation,
             desk,

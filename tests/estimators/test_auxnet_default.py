@@ -126,3 +126,36 @@ def test_samples_of_weight_0_do_not_count():
     model, part = net().fit(X, y, sample_weight=weight), net().fit(X[:150], y[:150])
     np.testing.assert_array_equal(weights(model), weights(part))
     assert model.temperature_ == part.temperature_
+
+
+def signals(n, rng):
+    """Sines in noise; the probability, 1 % on average, grows with the amplitude."""
+    size = rng.normal(size=n)
+    X = size[:, np.newaxis] * np.sin(np.arange(10) / 2) + rng.normal(0, 0.3, (n, 10))
+    p = 1 / (1 + np.exp(6.5 - 2.2 * size))
+    return X.astype(np.float32), (rng.random(n) < p).astype(int), p
+
+
+def test_decisions_by_small_probabilities_cost_less_than_to_alarm_always():
+    """A miss of 1,000 alarms; after thirty epochs the networks are far too sure."""
+    rng = np.random.default_rng(0)
+    (X, y, _), (X_test, _, p) = signals(4000, rng), signals(20_000, rng)
+    known = {"module__n_classes": 2, "max_epochs": 30, "learning_rate": 0.02}
+    model = net(cost_matrix=[[0, 1], [1000, 0]], **known)
+
+    def cost():
+        return np.where(model.fit(X, y).predict(X_test) == 1, 1 - p, 1000 * p).mean()
+
+    default = cost()
+    model.set_params(early_stopping=False)
+    with pytest.warns(UserWarning, match="always 1 costs"):
+        assert default < (1 - p).mean() < cost()
+
+
+def test_with_extreme_costs_a_temperature_makes_nothing_surer():
+    X = np.eye(2, 10, dtype=np.float32)[np.arange(200) % 2]
+    learnt = [
+        net(cost_matrix=[[0, 1], [ratio, 0]], module__n_classes=2).fit(X, np.arange(200) % 2)
+        for ratio in (100, 1000)
+    ]
+    assert learnt[0].temperature_ < learnt[1].temperature_ == 1

@@ -66,13 +66,11 @@ def bound(smoothing):
     return CrossEntropy(smoothing)._for_statistics(CostStatistics(WEIGHT, costs))
 
 
-def numpy_probabilities(outputs, smoothing):
+def numpy_probabilities(outputs):
     p = np.exp(outputs - outputs.max(axis=-1, keepdims=True))
     p /= p.sum(axis=-1, keepdims=True)
-    inverted = np.maximum(p - smoothing * (WEIGHT + 1) / (WEIGHT + 1).sum(), 1e-3 * p)
-    inverted /= inverted.sum(axis=-1, keepdims=True)
-    inverted = np.maximum(inverted, 1 / 909 / 2)  # one of 909 samples, for two other classes
-    return inverted / inverted.sum(axis=-1, keepdims=True)
+    p = np.maximum(p, 1 / 909 / 2)  # one of 909 samples, for two other classes
+    return p / p.sum(axis=-1, keepdims=True)
 
 
 @pytest.mark.parametrize("smoothing", [0.05, 0.2])
@@ -92,10 +90,10 @@ def test_extreme_costs_smooth_labels_towards_the_class_frequencies(smoothing, sh
         means = (expected * (1 if w is None else w)).mean(axis=-1)
         np.testing.assert_allclose(bound(smoothing)._mean(tensors[0], of_batch), means, rtol=1e-12)
     found = bound(smoothing).probabilities(tensors[0])
-    np.testing.assert_allclose(found, numpy_probabilities(outputs, smoothing), rtol=1e-12)
+    np.testing.assert_allclose(found, numpy_probabilities(outputs), rtol=1e-12)
 
 
-def test_the_smoothing_is_removed_exactly_down_to_one_of_all_samples():
+def test_outputs_of_given_probabilities_down_to_one_of_all_samples():
     p = torch.tensor([[0.99, 0.008, 0.002], [1 - 1.2e-3, 6e-4, 6e-4]], dtype=torch.float64)
     found = bound(0.1).probabilities(bound(0.1).with_probabilities(None, p))
     np.testing.assert_allclose(found, p, rtol=1e-12)
