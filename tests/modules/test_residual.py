@@ -27,20 +27,22 @@ def test_forward_agrees_with_an_independent_computation():
         mean, variance = (w[f"{name}.running_{part}"][:, None, None] for part in ("mean", "var"))
         return (x - mean) / np.sqrt(variance + 1e-5)
 
-    def convolved(x, name):
+    def convolved(x, name, pooled=False):
         x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
         kernels = w[f"{name}.0.weight"]
         x = np.array([[correlate(image, kernel, "valid")[0] for kernel in kernels] for image in x])
-        scale, shift = (w[f"{name}.1.{part}"][:, None, None] for part in ("weight", "bias"))
-        return np.maximum(normalized(x, f"{name}.1") * scale + shift, 0)
+        if pooled:
+            x = x[:, :, :8].reshape(len(x), -1, 4, 2, 4, 2).max((3, 5))
+        norm = f"{name}.{2 if pooled else 1}"
+        scale, shift = (w[f"{norm}.{part}"][:, None, None] for part in ("weight", "bias"))
+        return np.maximum(normalized(x, norm) * scale + shift, 0)
 
     found = net(torch.from_numpy(x)).detach().numpy()
 
     x = convolved(normalized(x, "normalize"), "first")
     for stage in ("stage1", "stage2"):
-        x = convolved(x, f"{stage}.convolution")
-        if stage == "stage1":  # the maps of 4 x 4 pixels are not pooled again
-            x = x[:, :, :8].reshape(3, 5, 4, 2, 4, 2).max((3, 5))
+        # The maps of 4 x 4 pixels are not pooled again.
+        x = convolved(x, f"{stage}.convolution", pooled=stage == "stage1")
         for block in ("block1", "block2"):
             name = f"{stage}.{block}.layers"
             x = x + convolved(convolved(x, f"{name}.0"), f"{name}.1")
