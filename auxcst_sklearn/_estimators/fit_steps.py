@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -212,16 +213,10 @@ def make_net(
         loss = loss._for_sample_costs(data.costs, data.relative_weight, options.stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
     start = loss.start_bias(counted), aux_loss.start_bias(counted)
-    modules, alpha, rows = [], list[float](), inputs.sample(data.X)
+    make = partial(estimator._make_module, inputs, inputs.sample(data.X))
+    modules, alpha = [], list[float]()
     for _ in range(resolve_n_networks(options.n_networks, len(data))):
-        seed = draw_seed(rng)
-        with seeded(seed):
-            module, alpha = estimator._make_module(inputs, rows, n_outputs)
-        if n_cost_outputs:
-            with seeded(seed + 1):  # The start does not depend on the heads of the other network.
-                costs, _ = estimator._make_module(inputs, rows, n_cost_outputs)
-            costs.heads.clear()
-            module = ClassAndCostNetwork(module, costs)
+        module, alpha = _make_network(make, n_outputs, n_cost_outputs, draw_seed(rng))
         module.start_at(*start)
         modules.append(module.float())
     module = modules[0].join(modules)
@@ -239,6 +234,18 @@ def make_net(
         net.temperature = float(options.temperature)
     net.initialize()
     return net
+
+
+def _make_network(make: Any, n_outputs: int, n_cost_outputs: int, seed: int) -> Any:
+    """A network, perhaps with a cost network, and the weight alpha of each auxiliary head."""
+    with seeded(seed):
+        module, alpha = make(n_outputs)
+    if n_cost_outputs:
+        with seeded(seed + 1):  # The start does not depend on the heads of the other network.
+            costs, _ = make(n_cost_outputs)
+        costs.heads.clear()
+        module = ClassAndCostNetwork(module, costs)
+    return module, alpha
 
 
 def continue_net(
