@@ -9,6 +9,7 @@ import sklearn
 
 from benchmarks import first_page, quick_start
 from benchmarks.common.json_files import from_json
+from benchmarks.cost.bench_extreme import KINDS, divided
 from tests.test_docs import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -102,6 +103,15 @@ def test_networks_on_series():
     assert sum(np.less(rocket, best)[:4]) == 3  # "the lowest cost on three"
     assert np.less(best, rocket)[-2:].all()
     assert rocket[-1] < worst[-1]
+
+
+def test_extreme_costs():
+    runs = from_json((RESULTS / "extreme.json").read_text(encoding="utf-8"))["runs"]
+    ratio = {kind: f"{divided(runs, kind, 'wrong labels', 1000).mean():.2f}" for kind in KINDS}
+    assert ratio["network"] == ratio["ensemble"]
+    page = words("docs/benchmarks.rst")
+    assert f"cost {ratio['network']} times as much, a small module of one's own" in page
+    assert f"{ratio['module']} times" in page
 
 
 def known_costs(line):
