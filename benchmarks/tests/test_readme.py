@@ -10,7 +10,11 @@ import sklearn
 
 from benchmarks import first_page, quick_start
 from benchmarks.common.json_files import from_json
+<<<<<<< HEAD
 from benchmarks.common.ledger import Ledger
+=======
+from benchmarks.cost.bench_extreme import KINDS, divided
+>>>>>>> series
 from tests.test_docs import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -183,6 +187,24 @@ def test_networks_on_series():
     assert f"{cost} times that of the default on average (standard error {error})" in page
     cost, error = ratio["``alpha=0``, no heads"]
     assert f"Without heads, the cost is {cost} times as high (standard error {error})" in page
+    _, *sets = MAKE.series_sets()  # by the number of training samples, MiniROCKET before networks
+    rocket, best, worst = zip(*((c[0], min(c[1:]), max(c[1:])) for c in map(known_costs, sets)))
+    assert sum(np.less(rocket, best)[:4]) == 3  # "the lowest cost on three"
+    assert np.less(best, rocket)[-2:].all()
+    assert rocket[-1] < worst[-1]
+
+
+def test_extreme_costs():
+    runs = from_json((RESULTS / "extreme.json").read_text(encoding="utf-8"))["runs"]
+    ratio = {kind: f"{divided(runs, kind, 'wrong labels', 1000).mean():.2f}" for kind in KINDS}
+    assert ratio["network"] == ratio["ensemble"]
+    page = words("docs/benchmarks.rst")
+    assert f"cost {ratio['network']} times as much, a small module of one's own" in page
+    assert f"{ratio['module']} times" in page
+
+
+def known_costs(line):
+    return [float(cell) for cell in line[3:] if cell != "-"]
 
 
 def test_rare_classes():
