@@ -10,6 +10,7 @@ import numpy as np
 
 from .._checks.calls import inherit_docs
 from .._inputs.arrays import ImagePreprocessor
+from ..losses import BayesRisk
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
@@ -34,7 +35,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         more.
     depth : int, default=1
         Number of residual blocks in each stage.
-    alpha : float or array-like of shape (n_stages * depth - 1,), default=0.2
+    alpha : float or array-like of shape (n_stages * depth - 1,), default=0.03
         Weight of the loss of each auxiliary head, first block first. A block with weight 0 has no
         head; ``alpha=0`` is the plain network.
     combine_heads : bool, default=True
@@ -98,6 +99,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     because the range of the other type would be a guess. Floats that are far beyond the floats of a
     training on -1 ... 1, as 0 ... 255 are, raise a warning.
 
+    With ``loss="bayes_risk"``, the labels are not smoothed, because the weight decay is strong. For
+    smoothed labels pass ``loss=BayesRisk(smoothing=0.05)``.
+
     If `augmentation` mirrors images by its name or as a `RandomFlipShift`, outputs are means over
     an image and its mirror image, which takes twice the time.
 
@@ -133,7 +137,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
 
     channels: int | Sequence[int] = (32, 64, 128)
     depth: int = 1
-    alpha: float | Sequence[float] = 0.2
+    alpha: float | Sequence[float] = 0.03
     _: KW_ONLY
     combine_heads: bool = True
     max_epochs: int = 40
@@ -144,7 +148,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
 
     def _options(self) -> TrainingOptions:
         options = super()._options()
-        return replace(options, holds_out=options.learns_temperature)
+        # The weight decay is so strong that smoothed labels only make probabilities worse.
+        loss = BayesRisk(smoothing=0.0) if self.loss == "bayes_risk" else self.loss
+        return replace(options, loss=loss, holds_out=options.learns_temperature)
 
     def _make_inputs(self, X: Any) -> ImagePreprocessor:
         parameters = self.image_shape, self.channels_last, self.augmentation

@@ -1,0 +1,114 @@
+"""What heads do in deep networks on images: cost by depth, with and without residual connections.
+
+Digits of 8 x 8 pixels: 500 train, the rest are judged. `ResidualCNN` of three narrow stages with 1,
+2, 4 and 8 blocks each, alpha 0, 0.1, 0.2 and 0.5, and the rates of `CostSensitiveAuxCNN`. Decisions
+are those of the output, or of the heads and the output, which vote. Results and the figure go to
+``--out``; finished runs are not repeated.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
+from auxcst_sklearn.modules import ResidualCNN
+from benchmarks.common.folders import RESULTS
+from benchmarks.common.json_files import from_json, write_json
+from benchmarks.common.options import make_parser
+from benchmarks.common.provenance import provenance
+from benchmarks.cost.bench_images import draw, judged
+
+CHANNELS, DEPTHS, ALPHAS, ROWS = (8, 16, 32), (1, 2, 4, 8), (0.0, 0.1, 0.2, 0.5), 500
+
+
+class WithoutShortcuts(ResidualCNN):
+    """The same layers; no block adds its input."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in self.hidden_layers:
+            stage, block = name.split(".")
+            block_layers: Any = self.get_submodule(name)
+            setattr(self.get_submodule(stage), block, block_layers.layers)
+
+
+NETWORKS: dict[str, type[nn.Module]] = {
+    "residual": ResidualCNN,
+    "no shortcuts": WithoutShortcuts,
+}
+
+
+def fit_and_judge(network: str, depth: int, alpha: float, vote: bool, seed: int) -> dict[str, Any]:
+    given = draw("digits", "test", ROWS, seed, Path("data"))
+    sizes = {"channels": CHANNELS, "depth": depth}
+    *layers, _ = ResidualCNN(given.X.shape[1:], **sizes).hidden_layers
+    default = CostSensitiveAuxCNN()
+    names = ("learning_rate", "weight_decay", "max_epochs", "validation_fraction")
+    model = CostSensitiveAuxNet(
+        NETWORKS[network],
+        **{f"module__{name}": value for name, value in sizes.items()},
+        **{name: getattr(default, name) for name in names},
+        hidden_layers=layers,
+        alpha=alpha,
+        combine_heads=vote,
+        n_networks=1,
+        augmentation="shift",
+        cost_matrix=given.costs,
+        classes=range(len(given.costs)),
+        random_state=seed,
+    )
+    return judged(model.fit(given.X, given.y).predict_proba(given.X_test), given)
+
+
+def plot(runs: Sequence[dict[str, Any]], file: Path) -> None:
+    """Mean cost by depth, a line for each alpha; dashed where heads vote."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(NETWORKS), figsize=(8, 3.4), sharey=True, layout="tight")
+    for ax, network in zip(axes, NETWORKS):
+        for i, (alpha, vote) in enumerate(product(ALPHAS, (False, True))):
+            costs = [
+                np.mean([r["cost"] for r in runs if r["cell"] == [network, depth, alpha, vote]])
+                for depth in DEPTHS
+                if any(r["cell"] == [network, depth, alpha, vote] for r in runs)
+            ]
+            if costs:
+                label = f"alpha {alpha:g}" + ", heads vote" * vote
+                style = {"color": f"C{i // 2}", "linestyle": "--" if vote else "-", "marker": "."}
+                ax.plot(DEPTHS[: len(costs)], costs, label=label, **style)
+        ax.set(title=network, xlabel="blocks per stage", xscale="log", yscale="log")
+        ax.set_xticks(DEPTHS, DEPTHS)
+        ax.minorticks_off()
+    axes[0].set_ylabel("mean test cost")
+    axes[1].legend(fontsize="x-small")
+    figure.savefig(file)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser(__doc__, seeds=[0, 1, 2], out=RESULTS)
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    file = options.out / "depth.json"
+    runs = from_json(file.read_text())["runs"] if file.exists() else []
+    for seed, *cell in product(options.seeds, NETWORKS, DEPTHS, ALPHAS, (False, True)):
+        network, depth, alpha, vote = cell
+        if (vote and not alpha) or any([r["seed"], r["cell"]] == [seed, cell] for r in runs):
+            continue
+        result = fit_and_judge(network, depth, alpha, vote, seed)
+        runs.append({"seed": seed, "cell": cell, **result})
+        print(runs[-1], flush=True)
+        write_json(file, provenance() | {"runs": runs})
+    plot(runs, options.out / "depth.svg")
+
+
+if __name__ == "__main__":
+    main()
