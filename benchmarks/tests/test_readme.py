@@ -95,7 +95,10 @@ def test_networks_on_series():
     ratio = {line[0]: line[1].rstrip(")").split(" (") for line in MAKE.series()}
     page = words("docs/guide/networks.rst")
     cost, error = ratio["MiniROCKET in the rule"]
-    assert f"{cost} times that of the default on average (standard error {error})" in page
+    assert (
+        f"MiniROCKET cost {cost} times as much as the default on average (standard error {error})"
+        in page
+    )
     cost, error = ratio["``alpha=0``, no heads"]
     assert f"Without heads, the cost is {cost} times as high (standard error {error})" in page
     _, *sets = MAKE.series_sets()  # by the number of training samples, MiniROCKET before networks
