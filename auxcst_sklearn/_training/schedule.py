@@ -181,6 +181,8 @@ class Plateau(Schedule):
         """The higher rate suits larger batches: 256 rows, and more where an epoch has 200 steps."""
         if stream:
             return self
+        # With many samples an epoch has enough steps to settle at a rate, so that one large
+        # reduction does instead of two.
         rates = RATES_OF_LONG_EPOCHS if n_samples > LONG_EPOCHS[0] else RATES
         return Plateau(self.constant_rate, rates, int(np.clip(n_samples // 200, 256, 512)))
 
@@ -188,6 +190,7 @@ class Plateau(Schedule):
         return Plateaus(net, patience, self.rates)
 
     def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
+        # Without validation samples nothing would lower the high first rate of plateaus.
         if self.constant_rate and not stops_early:
             set_rate(net.optimizer_, self.constant_rate / net.lr)
 
