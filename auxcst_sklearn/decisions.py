@@ -31,12 +31,12 @@ def decide(
     shadow_prices: Mapping[Any, float] | None = None,
     prior: Mapping[Any, float] | Literal["estimate"] | None = None,
 ) -> NDArray[Any]:
-    """Decide by the estimator at the end of a fitted pipeline or search.
+    """Return the decisions of the estimator at the end of a fitted pipeline or search.
 
     Parameters
     ----------
     model : estimator
-        A pipeline or search around an estimator of this package, also nested, or the estimator.
+        An estimator of this package, or a pipeline or search around it, even nested.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Samples.
     cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
@@ -116,10 +116,11 @@ def assign(
     decisions: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> NDArray[np.intp]:
-    """Assign a decision to each row at the least total cost, with limited decisions.
+    """Assign a decision to each sample at the lowest total cost, with limited decisions.
 
-    The result is exact: no other assignment within the limits costs less. Limited capacity goes to
-    the first of equal rows; with one limit, to the first of all rows that save the same amount.
+    The result is exact: no other assignment within the limits is cheaper. Limited capacity goes to
+    the first of equal samples. With one limit, it goes to the first of all samples that save the
+    same amount.
 
     Parameters
     ----------
@@ -129,9 +130,10 @@ def assign(
         How many samples a decision can have: an int for a number, a float for a share of the
         samples, rounded down. Decisions that are not named have no limit.
     decisions : array-like of shape (n_decisions,), default=None
-        Labels of the columns; None for their positions.
+        Labels of the columns. If None, their positions are used.
     groups : array-like of shape (n_samples,), default=None
-        Groups of samples, such as their days: limits hold within each. None for one group.
+        Groups of samples, such as their days. Limits apply to each group. If None, there is one
+        group.
 
     Returns
     -------

@@ -124,23 +124,21 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels: strings, integers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples in the loss; non-negative.
+            Weights of the samples in the loss, not negative.
         cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
                 (n_samples, n_classes, n_classes), default=None
-            Cost of each possible prediction for each sample, in any currency, to be learnt from X;
-            or, if costs are also known when deciding, a cost matrix for each sample (row = true
-            class), to be passed to `predict` as well. Columns follow the order of `classes_`; those
-            of a DataFrame, or of the functions of :mod:`auxcst_sklearn.costs`, are matched by their
-            labels. Without it, `cost_matrix` of the constructor is used, and without both every
-            mistake costs 1.
+            Cost of each possible prediction for each sample, in any currency, to be learnt from X.
+            If costs are known when deciding, pass a cost matrix for each sample (row = true class)
+            here and to `predict`. Columns follow the order of `classes_`. Costs with labels (a
+            DataFrame, or from :mod:`auxcst_sklearn.costs`) are matched by label. If None, the
+            `cost_matrix` of the constructor is used, and without both every mistake costs 1.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as the rows of one customer: rows that `fit` holds out have no
-            group in common with the other rows.
+            Groups of samples, such as the samples of one customer. Validation samples have no group
+            in common with the other samples.
         X_val, y_val, cost_val, sample_weight_val : array-like, default=None
-            A validation set, in the form of `X`, `y`, `cost` and `sample_weight`, which replaces
-            the rows that `fit` would hold out: it is used for `early_stopping` and for the
-            temperature, and its losses are in `history_`. Pass `cost_val` if and only if `cost` is
-            passed.
+            A validation set, in the form of `X`, `y`, `cost` and `sample_weight`. It replaces the
+            validation samples of `fit` in early stopping and for the temperature. Its losses are in
+            `history_`. Pass `cost_val` if and only if `cost` is passed.
 
         Returns
         -------

@@ -54,25 +54,27 @@ if TYPE_CHECKING:
 @inherit_docs(DecisionMixin)
 @dataclass(eq=False, repr=False)
 class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEstimator):
-    """Make any classifier with probabilities decide by expected cost: the Bayes decision.
+    """Make any classifier with probabilities choose the decision with the minimum expected cost.
 
-    The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``, and the prediction
-    is the class with the smallest. The costs are not needed for training, and a separate matrix for
-    each sample may be passed at prediction. The decision is only as good as the probabilities: see
-    `calibration`. If it costs more than the most probable class on held-out rows, a warning names
-    both costs.
+    Set `estimator`, set `cost_matrix` or pass `cost` to `fit`, and choose `calibration`.
+
+    The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``. The class with the
+    smallest expected cost is predicted (the Bayes decision). The costs are not needed for training,
+    and a matrix for each sample may be passed at prediction time. The decision is only as good as
+    the probabilities. `fit` warns if it is more expensive than the most probable class on samples
+    that the classifier has not seen.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        The classifier whose `predict_proba` is used; with `calibration` a `decision_function` is
-        enough. None for :class:`~sklearn.linear_model.LogisticRegression`.
+        The classifier whose `predict_proba` is used. With `calibration`, a `decision_function` is
+        enough. If None, :class:`~sklearn.linear_model.LogisticRegression` is used.
     calibration : {"auto", "temperature", "sigmoid", "isotonic"} or None, default="auto"
         How to calibrate the probabilities. "temperature" divides their logarithms by a number that
-        out-of-fold probabilities determine; `estimator` is then fitted to all rows. "sigmoid" and
+        out-of-fold probabilities determine, and then fits `estimator` to all samples. "sigmoid" and
         "isotonic" use :class:`~sklearn.calibration.CalibratedClassifierCV`, for few classes. If
-        None, probabilities are not calibrated. "auto" is a temperature for ten or more classes, by
-        a fifth of the rows; see Notes.
+        None, probabilities are not calibrated. With ten or more classes, "auto" learns a
+        temperature from a fifth of the samples (see Notes). With fewer classes, it is None.
     cv : int, cross-validation generator or iterable, default=None
         The folds for calibration. If None, 5 stratified folds are used, or for "auto" one.
 
@@ -81,7 +83,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     estimator_ : classifier
         The fitted classifier, with "sigmoid" and "isotonic" a `CalibratedClassifierCV`.
     temperature_ : float
-        Divisor of the logarithms of the probabilities; 1 without a temperature.
+        Divisor of the logarithms of the probabilities, 1 without a temperature.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
         The costs used in the decision, both axes in the order of `classes_`.
     n_features_in_ : int
@@ -96,16 +98,15 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     Notes
     -----
     With many classes, the probabilities of most classifiers are far too cautious or too sure, so
-    that costs outweigh them wrongly. A temperature needs one number only, which
-    a fifth of the rows determines well; "auto" fits `estimator` once more for it, unless
-    `estimator` ends in a network or ensemble of this package or in a `CalibratedClassifierCV`,
-    which calibrate themselves. A :class:`~sklearn.frozen.FrozenEstimator` is not fitted: the rows
-    of `fit`, which it should not have seen, determine the temperature if there are more than ten
-    for each class.
+    that costs outweigh them wrongly. A temperature is a single number, and a fifth of the samples
+    determines it well. "auto" fits `estimator` once more for it, unless `estimator` ends in a
+    network or ensemble of this package or in a `CalibratedClassifierCV`. These calibrate
+    themselves. A :class:`~sklearn.frozen.FrozenEstimator` is not fitted. The samples of `fit`,
+    which it should not have seen, determine the temperature if there are more than ten for each
+    class.
 
-    With metadata routing enabled, arguments of `fit` are passed to the `fit` of `estimator`, which
-    must request them; calibration uses `sample_weight` without a request. `predict` and `score`
-    request `cost` by default.
+    With metadata routing, arguments of `fit` are passed to the `fit` of `estimator` if it requests
+    them. Calibration uses `sample_weight` without a request. `predict` and `score` request `cost`.
 
     References
     ----------

@@ -90,6 +90,8 @@ def unseen_probabilities(
     for seen, unseen in folds:
         params = _check_method_params(X, fit_params, indices=seen)
         model = fitted(classifier, _safe_indexing(X, seen), labels[seen], **params)
+        # A classifier cannot give the right class of such a row any probability, which would say
+        # nothing about its temperature.
         rows = unseen[np.isin(labels[unseen], labels[seen])]
         if len(rows):
             found[rows] = probabilities(model, _safe_indexing(X, rows), classes)
@@ -151,6 +153,7 @@ def _warn_if_rule_costs_more(
     paid = costs.paid(expected.argmin(axis=1))
     most_probable = costs.paid(np.array(of_class)[p.argmax(axis=1)])
     difference = paid - most_probable
+    # Both decisions are for the same rows, so the standard error is that of the paired differences.
     share = np.full(len(p), 1 / len(p)) if weight is None else weight / weight.sum()
     mean = share @ difference
     error = np.linalg.norm(share * (difference - mean))

@@ -220,6 +220,8 @@ def scaling_of(statistics: FeatureStatistics, standardize: bool | str) -> Scalin
         if standardize == "auto":
             alike = have_common_unit(statistics)
         heavy = _are_heavy(statistics, deviation) & ~alike
+        # A few outliers inflate mean and deviation, and would squeeze all other values together.
+        # Quartiles do not depend on them.
         low, median, high = statistics.quartiles
         robust = heavy & (high > low)  # centres and deviations from the quartiles
         mean = np.where(robust, median, statistics.mean)
@@ -228,6 +230,8 @@ def scaling_of(statistics: FeatureStatistics, standardize: bool | str) -> Scalin
         heavy &= ~ranked
         move = np.ones(d, dtype=bool)
         if standardize == "auto":
+            # Features that are of order one already keep their values, so that a caller's own
+            # scaling is not undone.
             move = ~_stay(mean, deviation, alike, heavy | ranked)
         # A constant column has the scale 1, so that other values do not become large inputs.
         unit = np.where(deviation > 0, deviation, np.maximum(np.abs(mean), 1.0))
@@ -253,6 +257,8 @@ def _are_heavy(statistics: FeatureStatistics, deviation: NDArray[Any]) -> NDArra
     farthest = np.maximum(statistics.high - mean, mean - statistics.low)
     # No value of n is farther from the mean than sqrt(n - 1) deviations.
     limit = np.where(iqr > 0, np.minimum(OUTLYING, 0.6 * np.sqrt(statistics.count)), OUTLYING)
+    # Both conditions are needed: a far value alone occurs in any large sample, and a deviation
+    # above the quartiles' alone in any skewed column.
     few = (farthest > limit * deviation) & (deviation > 1.5 * iqr / NORMAL_IQR)
     # Such as -999 for a missing value in every twentieth row.
     far = (iqr > 0) & (iqr / NORMAL_IQR < SMALLEST_DEVIATION * deviation)
@@ -287,6 +293,7 @@ def _normal_scores(quantiles: NDArray[Any]) -> NDArray[Any]:
         last = np.r_[first[1:], len(SHARES)] - 1
         middle = (SHARES[first] + SHARES[last]) / 2
         lowest = SHARES[1] / 2
+        # The lowest and the highest level would have infinite scores.
         score = norm.ppf(middle.clip(lowest, 1 - lowest))
         scores[:, j] = np.repeat(score, last - first + 1)
     return scores
@@ -332,6 +339,8 @@ def have_common_unit(statistics: FeatureStatistics) -> NDArray[np.bool_]:
     if counts.max() < max(4, varying.sum() / 8):
         return none
     within: NDArray[np.bool_] = (low == bottom) & (high <= top)
+    # The typical deviation of features that reach both bounds, such as pixels in the middle of an
+    # image.
     unit = np.sqrt(np.mean(deviation[within & (high == top)] ** 2))
     within &= (deviation >= SMALLEST_DEVIATION * unit) | (statistics.quantiles[IS_EVEN][-2] <= low)
     return within

@@ -149,6 +149,8 @@ def hold_out(
 
 def _with_classes(label: NDArray[Any], seen: NDArray[Any], unseen: NDArray[Any]) -> Fold:
     """The rows, with rows of classes that training lacks moved to it, if others remain."""
+    # A network cannot learn a class that it does not see, and the means over networks need all
+    # classes from each.
     moved = ~np.isin(label[unseen], label[seen])
     moved &= not moved.all()
     return np.append(seen, unseen[moved]), unseen[~moved]
@@ -168,6 +170,8 @@ def folds(
     """
     n_units = len(label) if groups is None else len(np.unique(groups))
     are_too_many = groups is not None and n_units > MOST_BALANCED_GROUPS
+    # One class with enough rows is sufficient: scikit-learn then stratifies, and spreads rarer
+    # classes as evenly as it can.
     stratified = np.unique(label, return_counts=True)[1].max() >= n_folds and not are_too_many
     kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
     for kind in kinds[0 if stratified else 1 :]:
@@ -209,6 +213,8 @@ def sampled_folds(
     rng = np.random.RandomState(random_state)
     if of_row is None and groups is not None:
         of_row = _folds_of_groups(groups, n_folds, fraction, rng)
+    # The limits are for all networks together, because their held-out rows are in memory at the
+    # same time.
     n_most = min(MOST_HELD_OUT, MOST_HELD_OUT_BYTES // row_nbytes) // n_folds
     n_most = min(n_most, int(fraction * len(label)))
     classes = np.flatnonzero(np.bincount(label))
@@ -221,6 +227,8 @@ def sampled_folds(
         of_class = np.flatnonzero(label == k)
         if not are_given:
             n = min(int(fraction * len(of_class)), n_each)
+            # Each class gives the same number of rows, or fewer if it is rare. The weights below
+            # restore the frequencies of the classes.
             drawn = _draw(of_class, n * n_folds, rng).reshape(n_folds, n)
             of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
             of_folds, counts = list(drawn), [fraction * len(of_class)] * n_folds
@@ -302,7 +310,11 @@ def held_out_proba(training: Training, data: Sample, n_folds: int) -> Unseen:
     if held_out is None or training.rows[0].in_blocks:
         return Unseen.of_model(unknown)
     product, share = np.zeros(1), SHARE_OF_SEEN / n_folds
+    # The weights of the product sum to one: a small share for each network that has learnt from the
+    # row, the rest for the one that has not.
     own = 1 - share * (n_folds - 1)
+    # The last pass is that of each network on its own fold. Its pair of predictions remains in
+    # `pair` for what follows.
     for shift in reversed(range(n_folds)):  # network i predicts fold i + shift, at last its own
         sets = [held_out[(i + shift) % n_folds] for i in range(len(held_out))]
         pair = _means(net, sets, n_folds, int(has_weight.sum()))

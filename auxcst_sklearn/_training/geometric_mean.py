@@ -43,6 +43,8 @@ def best_temperature(risks: NDArray[np.float64], n_samples: float) -> float:
     prior keeps the temperature of few samples near 1: otherwise rare, expensive mistakes that do
     not occur among them would seem impossible.
     """
+    # The prior is a squared log temperature worth ten rows, divided by n because the risks are
+    # means.
     prior = PRIOR_ROWS / n_samples * HEATS**2
     best = (risks + prior[:, np.newaxis]).argmin(axis=0)
     return float(np.exp(HEATS[best].mean()))
@@ -77,6 +79,8 @@ def mean_weights(
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         score = log_softmax(np.tensordot(weights, logs, 1), axis=1)
+        # The gradient of the log loss with respect to a weight is the expected log probability of
+        # the member under the mean, minus its log probability of the label.
         expected = np.einsum("nk,mnk->mn", np.exp(score), logs)
         above = max(weights.sum() - 1, 0)
         penalty = prior * above**2 + PRICE * weights.sum()
@@ -89,6 +93,8 @@ def mean_weights(
     kept = np.ones(n_members, dtype=bool)
     weights = np.full(n_members, 1 / n_members)
     while True:
+        # A dropped member is held at zero instead of being removed, so that positions stay those of
+        # the members. The loop ends after at most M rounds.
         bounds = [(0.0, None if keep else 0.0) for keep in kept]
         weights = minimize(loss, weights * kept, jac=True, method="L-BFGS-B", bounds=bounds).x
         dropped = kept & (weights < LEAST_SHARE * weights.max())
@@ -97,6 +103,8 @@ def mean_weights(
         kept &= ~dropped
     if not weights.any():
         alone = [loss(one)[0] for one in np.eye(n_members)]
+        # No member is better than a guess. A small weight on the best one gives nearly equal
+        # probabilities, and keeps its order of the classes.
         weights[int(np.argmin(alone))] = LEAST_SHARE
     return weights
 
@@ -123,10 +131,13 @@ def shift_to_networks(
     for one in found:
         first, second, both = (-np.log(geometric_mean(one, part)[rows, label]) for part in logs)
         single = (first + second) / 2
+        # Averaging two networks removes half of the part of the loss that they do not share;
+        # averaging n removes a share of 1 - 1 / n, which is this multiple of the gain of two.
         losses.append(single + 2 * (1 - 1 / n_networks) * (both - single))
     gains, share = losses[0] - np.array(losses), sample_weight / sample_weight.sum()
     best = int(np.argmax(gains @ share))
     gain = gains[best] @ share
+    # The standard error of a weighted mean of independent rows.
     noise = np.linalg.norm(share * (gains[best] - gain))
     return found[best] if gain > 2 * noise else weights
 
@@ -161,6 +172,8 @@ def weights_if_better(
     for _, fold in KFold(5, shuffle=True, random_state=0).split(first):
         unseen = np.isin(sample, fold)
         seen, losses = ~unseen, []
+        # The output alone also gets a weight, which is its temperature. Only the gain beyond a
+        # better temperature counts for the heads.
         for members in (logs[-1:], logs):
             weights = mean_weights(members[:, seen], label[seen], weight[seen])
             p = geometric_mean(weights, members[:, unseen])
@@ -168,5 +181,6 @@ def weights_if_better(
         gain[unseen] = losses[0] - losses[1]
     share = weight / weight.sum()
     mean = share @ gain
+    # Rows of one sample are added up first, because their errors are not independent.
     noise = np.linalg.norm(np.bincount(sample, share * (gain - mean)))
     return mean_weights(logs, label, sample_weight) if mean > noise else None

@@ -162,8 +162,12 @@ class Training:
         net, training = self.net, prefix == "train"
         net.module_.train(training)
         if training and self.average is not None:
+            # Training continues with the latest weights, not with their average, which replaces
+            # them only between epochs.
             self.average.set_aside()
         means = torch.empty(0)
+        # skorch's history records each batch, which takes longer than a step of a small network.
+        # Without a callback that reads the records, an epoch has a single one.
         if not self.notifies_batches:  # one for all: checkpoints refer to the last batch
             net.history.new_batch()
         rest = iter(batches)
@@ -199,6 +203,7 @@ class Training:
             parameter.grad = None
         outputs = self.net.module_.forward_heads(x)
         loss, losses = self.net.criterion_(outputs, target)
+        # One backward pass through the sum of all heads' losses, as in equation 1 of the paper.
         loss.backward()
         if self.group.size > 1:
             loss = self.group.average_gradients(self.parameters, loss, len(target.label))
@@ -239,6 +244,8 @@ class Training:
         if prefix == "valid":
             cost = self.net.statistics.to_currency(cost / weight)
             self._record_with_best("valid_cost", float(cost.mean()))
+            # Early stopping monitors the cost, unless the loss has probabilities, whose values
+            # replace it below.
             self.stop_values = cost
             if refined:
                 n_rows = sum(self.evaluated.sizes) if self.evaluated else 1

@@ -125,6 +125,8 @@ class CostNet(NeuralNet):
             self.initialize_callbacks()
             self._initialize_optimizer()
         for group in self.optimizer_.param_groups:
+            # Schedules multiply the first rate of each group, so it is noted before they change the
+            # rate. A group of pretrained weights has a smaller first rate.
             if "initial_lr" not in group:
                 group["initial_lr"] = group["lr"] = group["lr"] * group.get(RATE_FACTOR, 1.0)
 
@@ -188,6 +190,8 @@ class CostNet(NeuralNet):
         unit.
         """
         before, self.statistics = self.statistics, statistics
+        # An estimate r in the old unit is r * unit + offset in currency, which is factor * r +
+        # shift in the new one.
         factor = before.unit / statistics.unit
         shift = (before.offset - statistics.offset) / statistics.unit
         if not rescales or (factor, shift) == (1, 0):
@@ -220,6 +224,8 @@ class CostNet(NeuralNet):
         values = [self.paid(output, target)]
         values.append(torch.ones_like(values[0]))
         if isinstance(loss, ProbabilisticLoss):
+            # The loss at its best temperature measures how well classes are separated. The plain
+            # loss rises as soon as a network becomes overconfident, long before it stops to learn.
             for t in STOP_TEMPERATURES.tolist():
                 values.append(loss(loss.with_temperature(output, t), target))
         weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
@@ -242,6 +248,8 @@ class CostNet(NeuralNet):
         if not self.is_geometric:
             return output
         logs = loss.probabilities(output).clamp(min=SMALLEST).log()
+        # Every network returns the outputs of the common mean. What follows can average over
+        # networks without knowing about it.
         return loss.with_probabilities(output, logs.mean(dim=0).softmax(dim=-1).expand_as(logs))
 
     @property
@@ -267,6 +275,8 @@ class CostNet(NeuralNet):
         used = self.head_weights > 0
         layers = np.array(module.layers)[used].tolist()
         heads, loss = module.forward_heads(x, layers), self.criterion_.loss
+        # `forward_heads` always returns the output, which is cut off here if only heads have a
+        # weight.
         logs = self.log_probabilities(heads)[: used.sum()]  # the output may have no weight
         weights = logs.new_tensor(self.head_weights[used])
         mean = torch.einsum("l,l...->...", weights, logs).softmax(dim=-1)
@@ -343,6 +353,7 @@ class CostNet(NeuralNet):
         arrays: list[np.ndarray] = []
         limit = thread_limit(min(size, n) * self.multiplications_per_row)
         lengths = None if few else self.module_.lengths(X)
+        # Rows of similar length share a batch, which is cut to its longest row.
         order = None if lengths is None else lengths.argsort().numpy()
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):

@@ -174,6 +174,7 @@ class Plateau(Schedule):
         return Plateaus(net, patience, self.rates)
 
     def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
+        # Without validation samples nothing would lower the high first rate of plateaus.
         if self.constant_rate and not stops_early:
             set_rate(net.optimizer_, self.constant_rate / net.lr)
 

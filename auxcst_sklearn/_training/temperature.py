@@ -33,6 +33,7 @@ def calibrate(
         return float(temperature), None
     if held_out is None or not isinstance(net.criterion_.loss, ProbabilisticLoss):
         return net.temperature, net.head_weights if combines else None
+    # The sum of the weights of voting heads is a temperature, so that a second one is not learnt.
     votes = combines and len(net.module_.layers) > 1
     weights = None
     with net.thread_limit():
@@ -64,7 +65,11 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
         if len(output):
             of_batch, unit_of_batch = _sums_of_risks(net, output, target, np.exp(HEATS), few)
             sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
+    # The second risk is divided by the error of estimates of zero, which makes it a number without
+    # a unit. Both risks then weigh the same against the prior.
     risks = sums / [n, max(unit, np.finfo(np.float32).tiny)]
+    # With X_val all networks share their rows. These count once for the prior, though they were
+    # summed for each network.
     n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
     found = best_temperature(risks, (2 if few else 1) * n / n_copies)
     return max(found, 1.0) if net.statistics.is_extreme else found
@@ -84,6 +89,8 @@ def _sums_of_risks(
             log_p = p.gather(1, target.label.unsqueeze(1)).clamp(min=SMALLEST).log()
             risk = -weight @ log_p.squeeze(1)
         else:
+            # The mean of the loss includes weights and smoothing, which is why it is not computed
+            # from p.
             risk = len(output) * loss._mean(tempered, target)
         sums.append(torch.stack([risk, weight @ _squares(p @ cost_matrix - cost)]))
     return torch.stack(sums).double().numpy(force=True), float(weight @ _squares(cost))

@@ -88,9 +88,13 @@ class CrossEntropy(ProbabilisticLoss):
         The copy does not remove it, because networks are too sure of small probabilities.
         """
         n, n_classes = statistics.weight.sum(), len(statistics.weight)
+        # Under extreme costs, an even share of the smoothing is far above the probabilities that
+        # decisions depend on. Its inversion would then subtract two nearly equal numbers.
         if self.smoothing / n_classes <= EXTREME * statistics.smallest_threshold:
             return self
         bound = copy(self)
+        # The dataclass is frozen. Writing to its dict leaves equality and the stored parameters as
+        # they are.
         vars(bound)["_frequency"] = torch.as_tensor(statistics.prior)
         vars(bound)["_smallest"] = float(1 / n / (n_classes - 1))
         return bound
@@ -106,6 +110,8 @@ class CrossEntropy(ProbabilisticLoss):
         label, shape = target.label, outputs.shape[:-1]
         is_even = self._frequency is None  # which torch computes faster
         given: Any = {"reduction": "none", "label_smoothing": self.smoothing if is_even else 0.0}
+        # With few classes, torch's kernel over the last dimension uses a small part of a vector
+        # register; the transposed one runs over rows.
         if outputs.dim() == 3 and outputs.shape[-1] < FEW_CLASSES:
             loss = F.cross_entropy(outputs.mT, label.expand(shape), **given)
         else:
@@ -147,6 +153,9 @@ class CrossEntropy(ProbabilisticLoss):
         else:
             p = F.softmax(outputs, dim=-1)
         if self.smoothing > 0 and self._frequency is None:
+            # A network that learns smoothed labels q = (1 - s) p + s / K is inverted by subtracting
+            # s / K. Noise can make the difference negative, so a small share of q remains. No
+            # probability is zero, so that a higher cost can change any decision.
             p = torch.maximum(p - self._low(p), SMALLEST_SHARE * p)
             p = p / p.sum(dim=-1, keepdim=True)
         if self._smallest > 0:
@@ -236,10 +245,14 @@ class SampleRisk(ProbabilisticLoss):
         first samples may be few, they are running means.
         """
         above, level, new = _class_means(costs, weight)
+        # The share of the new samples in a running mean; it is 1 for a class that has not been seen
+        # before.
         fraction = torch.where(new > 0, new / (self.seen + new), 0.0)
         of_cost = fraction.unsqueeze(1).expand_as(above)
         if not stream:
             fraction = (fraction == 1).to(above)
+            # A factor on a mean of zero stays zero whatever the network learns, so these means
+            # start again from the new samples.
             empty = (new > 0).unsqueeze(1) & (self.above == 0)
             of_cost = torch.where(empty, 1.0, fraction.unsqueeze(1))
         return SampleRisk(
@@ -262,6 +275,8 @@ class SampleRisk(ProbabilisticLoss):
         index = target.label.expand(b.shape[:-1]).unsqueeze(-1)
         h = bounded(a + b.gather(-1, index))
         mean = self.above.to(outputs)[target.label]
+        # Factors are learnt for costs above the cheapest prediction. These are not negative, as the
+        # Poisson deviance needs.
         excess = target.cost - target.cost.amin(dim=-1, keepdim=True)
         deviance: Tensor = (mean * h.exp() - excess * h).mean(dim=-1)
         return self.classes(logits, target) + deviance
@@ -333,5 +348,7 @@ def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
     if torch.compiler.is_compiling():  # for an ONNX file, in which nothing may depend on the rows
         return expected(p, a, b)
+    # The table of all classes and predictions is computed for some rows at a time, because n K²
+    # numbers may not fit into memory.
     size = max(1, LARGEST_TABLE // cost.numel())
     return torch.cat([*map(expected, p.split(size), a.split(size), b.split(size))])

@@ -110,6 +110,8 @@ def draw_dropout(shape: Sequence[int], p: float, like: Tensor, generator: Any) -
     words.random_(-(2**63), None, generator=generator)
     drop = min(max(round(256 * p), 1), 255)
     # 1 from `drop` on, else 0. Comparing, and converting bools, takes torch 4 times as long.
+    # A random byte decides about each value. Drawing 64-bit words and viewing them as bytes takes a
+    # fraction of the time of drawing floats.
     keep = words.view(torch.uint8)[:n].clamp_(drop - 1, drop).sub_(drop - 1)
     return keep.view(*shape).to(like.dtype).mul_(256 / (256 - drop))
 
@@ -156,6 +158,8 @@ class MapMeans(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         """Expand the gradient of a mean to its maps, without a copy."""
+        # Every value of a map has the same gradient, so that a view with strides of zero does
+        # instead of a tensor of the size of the maps.
         each = (grad / prod(ctx.shape[2:])).to(ctx.dtype)
         return each.view(*grad.shape, *[1] * (len(ctx.shape) - 2)).expand(ctx.shape), None
 
@@ -225,6 +229,8 @@ class CostHead(nn.Linear):
             x = x.detach()
         x = self._features(x, inputs).flatten(1).to(self.weight.dtype)
         if self.gradient not in (0, 1) and x.requires_grad:
+            # The value is x, but only a share of the gradient reaches the layer, because the
+            # detached term has none.
             x = x.detach().lerp(x, self.gradient)
         if not torch.is_autocast_enabled(x.device.type):
             return super().forward(x)
@@ -261,5 +267,7 @@ def place_weights(mask: Tensor, head_input: str) -> Tensor:
         return kept / kept.sum(dim=1, keepdim=True).clamp(min=1)
     if head_input == "last":
         kept = kept.flip(1)
+    # The cumulative sum is 1 at the first place of the mask, and at masked places after it, which
+    # `kept` removes.
     first = kept * (kept.cumsum(dim=1) == 1)
     return first.flip(1) if head_input == "last" else first

@@ -73,6 +73,8 @@ class AuxMLP(LayeredNetwork):
         """Several networks as one, which takes over their tensors."""
         first = networks[0]
         for name, parameter in first.named_parameters():
+            # The first network keeps its parameter objects. The tensors of the others follow along
+            # the first dimension, which is the network.
             parameter.data = torch.cat([one.get_parameter(name).data for one in networks])
         first.n_networks = sum(one.n_networks for one in networks)
         return first
@@ -128,6 +130,8 @@ class CostSensitiveAutoencoder(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits of the reconstruction (n_samples, n_inputs) and costs (n_samples, n_classes)."""
         code = torch.sigmoid(self.encoder(x))
+        # The decoder shares the weights of the encoder, so that only the encoder remains after
+        # pretraining.
         return F.linear(code, self.encoder.weight.T, self.decoder_bias), self.cost_head(code)
 
     def losses(self, x: Tensor, target: Target, generator: torch.Generator | None = None) -> Tensor:

@@ -143,6 +143,8 @@ class LayeredNetwork(AuxNetwork):
         """Output of the last hidden layer, and of the heads of all layers."""
         x, outputs = self.inputs(x), []
         if self.samples_last:
+            # Fully connected layers multiply (n_out, n_in) by (n_in, n_samples), so samples are the
+            # last axis until the heads.
             x = x.expand(self.n_networks, -1, -1).mT
         with self.hidden_precision(x):
             for name, layer in list(self.hidden.items())[:n_layers]:
@@ -166,6 +168,8 @@ class SideBySide(AuxNetwork):
             {n: tuple(p.shape) for n, p in one.named_parameters()} for one in networks
         )
         for i, shapes in enumerate(others, start=2):  # A random factory may make other ones.
+            # The names of all parameters must be compared, because a network may also have more
+            # layers than the first.
             differing = sorted(n for n in {*first, *shapes} if first.get(n) != shapes.get(n))
             if differing:
                 name = differing[0]
@@ -260,6 +264,7 @@ class ClassAndCostNetwork(AuxNetwork):
     def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
         """Set the biases of the class network; the cost network starts at outputs of zero."""
         self.classes.start_at(bias, aux_bias)
+        # Outputs of zero are factors of one: training starts from the mean costs of the classes.
         for parameter in self.costs.output.parameters():
             parameter.zero_()
 

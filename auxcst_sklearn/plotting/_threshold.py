@@ -41,20 +41,20 @@ class CostThresholdDisplay:
     alert_rate : ndarray of shape (n_thresholds,)
         Fraction of the samples, or of their weights, predicted positive.
     bayes_threshold, bayes_cost, bayes_alert_rate : float, default=None
-        Threshold of the Bayes decision, None if there is no single one; its mean cost and the
-        fraction that it predicts positive, None if unknown.
+        Threshold of the Bayes decision (None if samples have thresholds of their own), its mean
+        cost, and the fraction that it predicts positive (None if unknown).
     pos_label : label, default=None
         The positive class, for the axis labels.
 
     Attributes
     ----------
     best_threshold, best_cost, best_alert_rate : float
-        Threshold of least mean cost, the smallest if there are several, its mean cost and the
-        fraction that it predicts positive.
+        Threshold with the lowest mean cost (the smallest if there are several), its mean cost, and
+        the fraction that it predicts positive.
     ax_, figure_, legend_ : matplotlib Axes, Figure and Legend
         What is drawn.
     line_, best_point_ : matplotlib Line2D
-        The curve, a step function, and the marker at the threshold of least cost.
+        The curve, a step function, and the marker at the threshold with the lowest cost.
     bayes_line_ : matplotlib Line2D or None
         A vertical line at the Bayes threshold, or a horizontal one at the cost of the Bayes
         decision if each sample has its own threshold.
@@ -65,11 +65,12 @@ class CostThresholdDisplay:
     -----
     With one cost matrix for all samples, the expected cost is minimised by predicting positive from
     the probability ``(fp - tn) / (fp - tn + fn - tp)`` on, where fp, fn, tp and tn are the costs of
-    the four outcomes: the Bayes threshold. It is optimal for true probabilities; if the threshold
-    of least cost is far from it, the estimated probabilities are not calibrated. If each sample has
-    its own matrix, each has its own Bayes threshold, and a single threshold may cost more.
+    the four outcomes: the Bayes threshold. It is optimal for true probabilities. If the threshold
+    with the lowest cost is far from it, the estimated probabilities are not calibrated. If each
+    sample has its own matrix, each has its own Bayes threshold, and a single threshold may be more
+    expensive.
 
-    The cost of the threshold of least cost is optimistic, as it is chosen on the plotted samples.
+    The cost of the best threshold is optimistic, because it is chosen on the plotted samples.
     Choose it on validation samples, or with
     :class:`~sklearn.model_selection.TunedThresholdClassifierCV`, and report the cost on others.
 

@@ -193,6 +193,8 @@ class Recorder:
         training: bool,
     ) -> tuple[Tensor, dict[Call, Tensor]]:
         """What `forward` returns, and the outputs of those calls that it makes."""
+        # The first training step clones every output, because only this step can show which of them
+        # training overwrites in place.
         is_first = training and self.is_new
         sends = self.sends_gradient and torch.is_grad_enabled()
         outputs, found = dict[Any, Any](), dict[Call, Tensor]()
@@ -203,6 +205,8 @@ class Recorder:
                     f"The hidden layer {call[0]!r} runs in a re-entrant checkpoint, within which "
                     "heads get no gradient. Set use_reentrant=False."
                 )
+            # The version is read now and compared after the run: a larger one means that a later
+            # layer has written to the output.
             if (x := first_tensor(output)) is not None:
                 kept = _keep(x, is_first or call[0] in self.overwritten)
                 outputs[call] = x, version_of(x), kept
@@ -211,6 +215,8 @@ class Recorder:
         with Listener(module, keep, {path for path, _ in calls}, with_context) as listener:
             returned = forward()
         before, expected = listener.before, self.before
+        # A path that did not run at all was skipped, as with LayerDrop. Only a path that ran
+        # another number of times has calls whose numbers have lost their meaning.
         differs = [path for path in expected if len(before[path]) not in (0, len(expected[path]))]
         self.with_context |= bool(training and differs)
         for call in calls:
@@ -226,6 +232,8 @@ class Recorder:
                         f"The output of the hidden layer {path!r} was overwritten in place in some "
                         "steps of the training. Set inplace=False in the layer that follows."
                     )
+                # What was kept is a clone, so this step is right, and from now on the layer is
+                # always cloned.
                 self.overwritten.add(path)
         if is_first:
             self.is_new = len(found) < len(calls)

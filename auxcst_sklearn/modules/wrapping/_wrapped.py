@@ -71,6 +71,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             if isinstance(part, nn.TransformerEncoder):
                 part.use_nested_tensor = False  # which heads cannot read
         example = example_of(inputs, rows)
+        # The output layer becomes an identity, so that the module returns the last hidden layer,
+        # which the new output layer reads.
         self.body = without_output_layer(module, example)
         trace = Trace(self.body, example)
         self.hidden_layers = tuple(hidden_layers)
@@ -79,6 +81,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         self._order_memory()
         if isinstance(inputs, ImageLayer):
             two = example.to(trace.dtype) if isinstance(example, Tensor) else None
+            # Two equal rows could not show that a module mixes the rows of a batch.
             if two is None or torch.equal(two[0], two[-1]):
                 two = random_rows(inputs.out_shape, trace.dtype, 2)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
@@ -121,10 +124,14 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         check_rows_apart(self.body, inputs(rows), [*map(inputs, alone)], self._calls)
         if not wanted:
             return
+        # Rows of one token are tried, too: a maximum over positions reads padding only in short
+        # rows.
         rows = torch.cat([rows, inputs.shortened(rows)])
         alone = [row.unsqueeze(0) for row in rows]
         training = self.training
         self.eval()
+        # Gates that start at zero would hide that a module reads padding, until training opens
+        # them.
         with torch.no_grad(), torch.random.fork_rng(devices=[]), open_gates(self.body):
             try:
                 full = self.forward_heads(rows)
@@ -165,6 +172,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             outputs = [
                 head(layers[call], own)
                 if call in layers
+                # The head of a skipped layer returns a constant without a gradient, so that the sum
+                # of losses keeps its number of terms and the head learns nothing.
                 else head.get_parameter("bias").detach().expand(len(features), -1)
                 for call, head in heads.items()
             ]
@@ -222,6 +231,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         """Switch between training and evaluation; frozen parts always evaluate."""
         super().train(mode)
         for part in self.body.modules():
+            # Otherwise the running statistics of a frozen normalisation would drift with the
+            # batches.
             trained = [parameter.requires_grad for parameter in part.parameters()]
             if trained and not any(trained):
                 part.eval()
