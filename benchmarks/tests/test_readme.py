@@ -10,11 +10,8 @@ import sklearn
 
 from benchmarks import first_page, quick_start
 from benchmarks.common.json_files import from_json
-<<<<<<< HEAD
 from benchmarks.common.ledger import Ledger
-=======
 from benchmarks.cost.bench_extreme import KINDS, divided
->>>>>>> series
 from tests.test_docs import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
