@@ -378,8 +378,8 @@ def even_size(n: int, size: int) -> int:
 def batch_sizes(n: int, size: int, least: int) -> list[int]:
     """Sizes of the batches of n rows; a rest of at most `least` rows joins the last one.
 
-    In training, a step with few rows would be as long as any other: with two rows in one batch of
-    an epoch, a residual network has a tenth more cost.
+    In training, a step with few rows would be as long as any other. One with two rows in each epoch
+    raises the cost of a network with batch normalisation by several percent.
     """
     whole, rest = divmod(n, size)
     sizes = [size] * whole

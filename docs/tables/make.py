@@ -135,16 +135,47 @@ def vectors():
     yield from summary("tables_vectors", ["ratio", "worst", "CPU s"], "6000 rows: over all sets")
 
 
+MEASURES = ("cost", "log_loss", "accuracy", "cpu_seconds")
+
+
 def images():
-    """Results on test images of a seed that chose nothing; costs with their standard errors."""
+    """Means over seeds that chose nothing; costs with their standard errors over test images."""
     labels = {"ours": "CostSensitiveAuxCNN", "plain": "plain torch", "patches": "random patches"}
-    yield ["set", "training images", "model", "cost (s.e.)", "log loss", "accuracy", "CPU s"]
+    head = ["set", "training images", "seeds", "model"]
+    yield [*head, "cost (s.e.)", "log loss", "accuracy", "CPU s"]
+    for (name, rows, method), runs in runs_of_images().items():
+        mean = {key: np.mean([run[key] for run in runs]) for key in MEASURES}
+        error = np.hypot.reduce([run["error"] for run in runs]) / len(runs)
+        measures = f"{mean['log_loss']:.3f}", f"{mean['accuracy']:.3f}"
+        costs = f"{mean['cost']:.3f} ({error:.3f})", *measures, f"{mean['cpu_seconds']:.0f}"
+        yield [name, str(rows), str(len(runs)), labels[method], *costs]
+    ratios = {key: f"{image_ratio(key):.2f}" for key in MEASURES}
+    label = "CostSensitiveAuxCNN / plain torch"
+    means = ratios["cost"], ratios["log_loss"], ratios["accuracy"], ratios["cpu_seconds"]
+    yield ["geometric mean of sets", "", "", label, *means]
+
+
+def runs_of_images():
+    """Runs on test images by set, number of training images and method."""
+    groups = defaultdict(list)
     for run in json.loads(read("images.json"))["runs"]:
-        if run["part"] == "test" and run["method"] in labels:
-            cost = f"{run['cost']:.3f} ({run['error']:.3f})"
-            measures = f"{run['log_loss']:.3f}", f"{run['accuracy']:.3f}"
-            label, seconds = labels[run["method"]], f"{run['cpu_seconds']:.0f}"
-            yield [run["set"], str(run["rows"]), label, cost, *measures, seconds]
+        if run["part"] == "test" and run["method"] in ("ours", "plain", "patches"):
+            groups[run["set"], run["rows"], run["method"]].append(run)
+    return {key: groups[key] for key in sorted(groups, key=lambda key: key[:2])}
+
+
+def image_ratio(measure):
+    """Geometric mean over sets of the default divided by plain torch; 0.005 is added to costs."""
+    groups, logs = runs_of_images(), []
+    little = 0.005 if measure == "cost" else 0.0
+    for name, rows, method in groups:
+        if method == "ours":
+            ours, plain = (
+                np.mean([run[measure] for run in groups[name, rows, m]]) + little
+                for m in ("ours", "plain")
+            )
+            logs.append(np.log(ours / plain))
+    return np.exp(np.mean(logs))
 
 
 def series():
