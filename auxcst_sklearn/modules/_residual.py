@@ -48,8 +48,8 @@ class ResidualCNN(nn.Module):
     The pixels are normalised, and pass a convolution with half of the maps of the first stage. Each
     stage begins with a convolution and max pooling, which halves sides of 6 pixels or more. Each
     residual block adds the result of two convolutions to its input. The kernels have 3 x 3 pixels.
-    Batch normalisation and a ReLU follow each convolution. A linear layer reads the maximum of each
-    map of the last block.
+    Batch normalisation and a ReLU follow each convolution, after its pooling. A linear layer reads
+    the maximum of each map of the last block.
 
     Parameters
     ----------
