@@ -214,7 +214,7 @@ class Batches:
         least = 1  # batch normalisation needs two rows
         if generators is not None:
             size = even_size(n, size)
-            least = size // 2
+            least = max(1, size // 4)
         self.sets, self.size, self.generators = sets, size, generators
         self.group = group
         self.sizes = batch_sizes(n, size, least)  # in each set, of all processes
@@ -371,16 +371,16 @@ def by_length(order: Tensor, length: Tensor, size: int, generator: torch.Generat
 
 
 def even_size(n: int, size: int) -> int:
-    """The size at most `size` at which as many batches are as equal as they can be."""
-    return -(-n // -(-n // size))
+    """The size of training batches: smaller than `size` where that would leave a few rows.
+
+    A step with few rows is as long as any other. One with two rows in each epoch raises the cost of
+    a network with batch normalisation by several percent.
+    """
+    return -(-n // -(-n // size)) if n % size <= size // 4 else size
 
 
 def batch_sizes(n: int, size: int, least: int) -> list[int]:
-    """Sizes of the batches of n rows; a rest of at most `least` rows joins the last one.
-
-    In training, a step with few rows would be as long as any other. One with two rows in each epoch
-    raises the cost of a network with batch normalisation by several percent.
-    """
+    """Sizes of the batches of n rows; a rest of at most `least` rows joins the last one."""
     whole, rest = divmod(n, size)
     sizes = [size] * whole
     if whole and rest <= least:
