@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-SUFFIXES = (".jpeg", ".jpg", ".png")
+SUFFIXES = (".jpeg", ".jpg", ".png", ".webp")
 
 
 def load_image_folder(path: Path, image_size: int | None = None) -> Bunch:

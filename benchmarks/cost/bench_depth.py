@@ -1,7 +1,7 @@
 """What heads do in deep networks on images: cost by depth, with and without residual connections.
 
 Digits of 8 x 8 pixels: 500 train, the rest are judged. `ResidualCNN` of three narrow stages with 1,
-2, 4 and 8 blocks each, alpha 0, 0.1, 0.2 and 0.5, and the rates of `CostSensitiveAuxCNN`. Decisions
+2, 4 and 8 blocks each, alpha 0, 0.1, 0.2 and 0.5, the rates of `CostSensitiveAuxCNN`. Decisions
 are those of the output, or of the heads and the output, which vote. Results and the figure go to
 ``--out``; finished runs are not repeated.
 """
@@ -26,7 +26,8 @@ from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.bench_images import draw, judged
 
-CHANNELS, DEPTHS, ALPHAS, ROWS = (8, 16, 32), (1, 2, 4, 8), (0.0, 0.1, 0.2, 0.5), 500
+CHANNELS, DEPTHS, ALPHAS = (4, 8, 16), (1, 2, 4, 8), (0.0, 0.1, 0.2, 0.5)
+ROWS, EPOCHS = 500, 20
 
 
 class WithoutShortcuts(ResidualCNN):
@@ -51,12 +52,13 @@ def fit_and_judge(network: str, depth: int, alpha: float, vote: bool, seed: int)
     sizes = {"channels": CHANNELS, "depth": depth}
     *layers, _ = ResidualCNN(given.X.shape[1:], **sizes).hidden_layers
     default = CostSensitiveAuxCNN()
-    names = ("learning_rate", "weight_decay", "max_epochs", "validation_fraction")
+    names = ("learning_rate", "weight_decay", "validation_fraction")
     model = CostSensitiveAuxNet(
         NETWORKS[network],
         **{f"module__{name}": value for name, value in sizes.items()},
         **{name: getattr(default, name) for name in names},
         hidden_layers=layers,
+        max_epochs=EPOCHS,
         alpha=alpha,
         combine_heads=vote,
         n_networks=1,

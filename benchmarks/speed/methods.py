@@ -92,12 +92,13 @@ class Recipe:
 
 def ours(case: Case, cost_matrix: NDArray, *, recipe: Recipe) -> Any:
     """All defaults of one network but what the case and the recipe say."""
-    import auxcst_sklearn
+    import auxcst_sklearn.losses
 
     parameters: dict[str, Any] = dict(ONE_NETWORK)
     if case.images:
-        rates = {"learning_rate": 3e-3, "weight_decay": 1e-2}
-        parameters = {"n_networks": 1, "temperature": 1.0, **rates}
+        rates = {"learning_rate": 3e-3, "weight_decay": 1e-2, "alpha": 0.2}
+        loss = auxcst_sklearn.losses.BayesRisk()  # by its name, it has no smoothing for images
+        parameters = {"n_networks": 1, "temperature": 1.0, "loss": loss, **rates}
     if not recipe.heads:
         parameters["alpha"] = 0
     if recipe.loss:

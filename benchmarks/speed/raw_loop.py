@@ -81,7 +81,8 @@ class CNN(nn.Module):
         for a, b in pairwise(channels):
             pools = min(size) >= 6
             pooling = nn.MaxPool2d(2) if pools else nn.Identity()
-            self.stages.append(nn.Sequential(*convolution(a, b), pooling, Residual(b)))
+            layer, *rest = convolution(a, b)
+            self.stages.append(nn.Sequential(layer, pooling, *rest, Residual(b)))
             size = [side // 2 for side in size] if pools else size
         nn.Linear(channels[-1], 1)  # draws what the estimator draws for the layer that it replaces
         self.output = nn.Linear(channels[-1], n_classes)

@@ -31,7 +31,8 @@ TMP = Path(tempfile.mkdtemp())
 # A message names an argument, or says what scikit-learn says of X.
 NAMED = re.compile(
     r"\b(X|y|cost|cost_matrix|sample_weight|classes|n_features|feature|label|column|row|sample"
-    r"|learning_rate|image_shape|alpha|weight|module|groups)s?\b|Found array|Complex|Found input",
+    r"|learning_rate|image_shape|alpha|weight|module|groups)s?\b|Found array|Complex|Found input"
+    r"|could not convert string|at least one array or dtype",
     re.IGNORECASE,
 )
 
