@@ -80,10 +80,10 @@ def plot(runs: Sequence[dict[str, Any]], file: Path) -> None:
                 for depth in DEPTHS
             ]
             ax.plot(DEPTHS, costs, label=f"alpha {alpha:g}", marker=".")
-        ax.set(title=network, xlabel="blocks per stage", xscale="log", ylim=(0, None))
+        ax.set(title=network, xlabel="blocks per stage", xscale="log")
         ax.set_xticks(DEPTHS, DEPTHS)
         ax.minorticks_off()
-    axes[0].set_ylabel("mean test cost")
+    axes[0].set(ylabel="mean test cost", ylim=(0, None))
     axes[1].legend(fontsize="small")
     figure.savefig(file)
 
