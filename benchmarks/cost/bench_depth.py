@@ -2,29 +2,33 @@
 
 Digits of 8 x 8 pixels: 500 train, the rest are judged. `ResidualCNN` of three narrow stages with 1,
 2, 4 and 8 blocks each, and alpha 0, 0.1, 0.2 and 0.5. Heads vote if that is better on held-out
-rows. Results and the figure go to ``--out``; finished runs are not repeated.
+rows. Finished runs are kept in ``--runs``; results and the figure go to ``--out``.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.modules import ResidualCNN
+from benchmarks.common import engine
+from benchmarks.common.engine import Run
 from benchmarks.common.folders import RESULTS
-from benchmarks.common.json_files import from_json, write_json
+from benchmarks.common.json_files import write_json
 from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.bench_images import draw, judged
 
+REVISION = 1  # to be raised where a change of our code changes results
 CHANNELS, DEPTHS, ALPHAS = (4, 8, 16), (1, 2, 4, 8), (0.0, 0.1, 0.2, 0.5)
 ROWS, EPOCHS, DECAY = 500, 20, 0.05
 
@@ -46,7 +50,7 @@ NETWORKS: dict[str, type[nn.Module]] = {
 }
 
 
-def fit_and_judge(network: str, depth: int, alpha: float, seed: int) -> dict[str, Any]:
+def fit_and_judge(seed: int, network: str, depth: int, alpha: float) -> dict[str, Any]:
     given = draw("digits", "test", ROWS, seed, Path("data"))
     sizes = {"channels": CHANNELS, "depth": depth}
     *layers, _ = ResidualCNN(given.X.shape[1:], **sizes).hidden_layers
@@ -65,7 +69,13 @@ def fit_and_judge(network: str, depth: int, alpha: float, seed: int) -> dict[str
         classes=range(len(given.costs)),
         random_state=seed,
     )
-    return judged(model.fit(given.X, given.y).predict_proba(given.X_test), given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return judged(model.fit(given.X, given.y).predict_proba(given.X_test), given)
+
+
+def cell_of(run: dict[str, Any]) -> tuple[str, int, float]:
+    return run["network"], run["depth"], run["alpha"]
 
 
 def plot(runs: Sequence[dict[str, Any]], file: Path) -> None:
@@ -76,7 +86,7 @@ def plot(runs: Sequence[dict[str, Any]], file: Path) -> None:
     for ax, network in zip(axes, NETWORKS):
         for alpha in ALPHAS:
             costs = [
-                np.mean([r["cost"] for r in runs if r["cell"] == [network, depth, alpha]])
+                np.mean([r["cost"] for r in runs if cell_of(r) == (network, depth, alpha)])
                 for depth in DEPTHS
             ]
             ax.plot(DEPTHS, costs, label=f"alpha {alpha:g}", marker=".")
@@ -89,19 +99,21 @@ def plot(runs: Sequence[dict[str, Any]], file: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = make_parser(__doc__, seeds=[0, 1, 2], out=RESULTS)
+    parser = make_parser(__doc__, seeds=[0, 1, 2], n_jobs=1, out=RESULTS)
+    parser.add_argument("--runs", type=Path, default=Path("out/depth_runs"), help="finished runs")
     options = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    file = options.out / "depth.json"
-    runs = from_json(file.read_text())["runs"] if file.exists() else []
-    for seed, *cell in product(options.seeds, NETWORKS, DEPTHS, ALPHAS):
-        if any([r["seed"], r["cell"]] == [seed, cell] for r in runs):
-            continue
-        result = fit_and_judge(*cell, seed)
-        runs.append({"seed": seed, "cell": cell, **result})
-        print(runs[-1], flush=True)
-        write_json(file, provenance() | {"runs": runs})
+    cells = [
+        {"seed": seed, "network": network, "depth": depth, "alpha": alpha}
+        for seed, network, depth, alpha in product(options.seeds, NETWORKS, DEPTHS, ALPHAS)
+    ]
+    versions = {name: version(name) for name in ("torch", "numpy", "scikit-learn")}
+    jobs = [
+        [Run("depth", {**cell, "revision": REVISION, **versions}, partial(fit_and_judge, **cell))]
+        for cell in cells
+    ]
+    results = engine.run_all(jobs, folder=options.runs, n_jobs=options.n_jobs)
+    runs = [{**cell, **result} for cell, (result,) in zip(cells, results)]
+    write_json(options.out / "depth.json", provenance() | {"runs": runs})
     plot(runs, options.out / "depth.svg")
 
 
