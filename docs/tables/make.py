@@ -135,47 +135,32 @@ def vectors():
     yield from summary("tables_vectors", ["ratio", "worst", "CPU s"], "6000 rows: over all sets")
 
 
-MEASURES = ("cost", "log_loss", "accuracy", "cpu_seconds")
-
-
 def images():
-    """Means over seeds that chose nothing; costs with their standard errors over test images."""
+    """Means over seeds that chose nothing; costs with their standard errors over test images.
+
+    The last line is the geometric mean over sets; 0.005 is added to costs before they are divided.
+    """
     labels = {"ours": "CostSensitiveAuxCNN", "plain": "plain torch", "patches": "random patches"}
-    head = ["set", "training images", "seeds", "model"]
-    yield [*head, "cost (s.e.)", "log loss", "accuracy", "CPU s"]
-    for (name, rows, method), runs in runs_of_images().items():
-        mean = {key: np.mean([run[key] for run in runs]) for key in MEASURES}
-        error = np.hypot.reduce([run["error"] for run in runs]) / len(runs)
-        measures = f"{mean['log_loss']:.3f}", f"{mean['accuracy']:.3f}"
-        costs = f"{mean['cost']:.3f} ({error:.3f})", *measures, f"{mean['cpu_seconds']:.0f}"
-        yield [name, str(rows), str(len(runs)), labels[method], *costs]
-    ratios = {key: f"{image_ratio(key):.2f}" for key in MEASURES}
-    label = "CostSensitiveAuxCNN / plain torch"
-    means = ratios["cost"], ratios["log_loss"], ratios["accuracy"], ratios["cpu_seconds"]
-    yield ["geometric mean of sets", "", "", label, *means]
-
-
-def runs_of_images():
-    """Runs on test images by set, number of training images and method."""
+    measures = ("cost", "log_loss", "accuracy", "cpu_seconds")
     groups = defaultdict(list)
     for run in json.loads(read("images.json"))["runs"]:
-        if run["part"] == "test" and run["method"] in ("ours", "plain", "patches"):
+        if run["part"] == "test" and run["method"] in labels:
             groups[run["set"], run["rows"], run["method"]].append(run)
-    return {key: groups[key] for key in sorted(groups, key=lambda key: key[:2])}
-
-
-def image_ratio(measure):
-    """Geometric mean over sets of the default divided by plain torch; 0.005 is added to costs."""
-    groups, logs = runs_of_images(), []
-    little = 0.005 if measure == "cost" else 0.0
-    for name, rows, method in groups:
-        if method == "ours":
-            ours, plain = (
-                np.mean([run[measure] for run in groups[name, rows, m]]) + little
-                for m in ("ours", "plain")
-            )
-            logs.append(np.log(ours / plain))
-    return np.exp(np.mean(logs))
+    head = ["set", "training images", "seeds", "model"]
+    yield [*head, "cost (s.e.)", "log loss", "accuracy", "CPU s"]
+    means = {}
+    for name, rows, method in sorted(groups, key=lambda key: key[:2]):
+        runs = groups[name, rows, method]
+        mean = np.array([np.mean([run[key] for run in runs]) for key in measures])
+        means[name, rows, method] = mean + [0.005, 0, 0, 0]
+        error = np.hypot.reduce([run["error"] for run in runs]) / len(runs)
+        cost, *others = (f"{value:.3f}" for value in mean[:-1])
+        cells = f"{cost} ({error:.3f})", *others, f"{mean[-1]:.0f}"
+        yield [name, str(rows), str(len(runs)), labels[method], *cells]
+    sets = dict.fromkeys((name, rows) for name, rows, _ in means)
+    logs = [np.log(means[(*key, "ours")] / means[(*key, "plain")]) for key in sets]
+    ratios = (f"{ratio:.2f}" for ratio in np.exp(np.mean(logs, axis=0)))
+    yield ["geometric mean of sets", "", "", "CostSensitiveAuxCNN / plain torch", *ratios]
 
 
 def series():
