@@ -29,7 +29,7 @@ class Listener(TorchFunctionMode):
 
     `before` has, for each call of a path, the submodule that returned before it in the same
     forward, by which `number_in` finds the call in another run. The names of these submodules are
-    empty unless all are heard, `with_context`.
+    empty unless all are recorded, `with_context`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Listener(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self.module, self.on_call, self.only = module, on_call, only
-        # The submodule of a function is known only if all submodules are heard.
+        # The submodule of a function is known only if the calls of all submodules are recorded.
         self.functions = only is None or any(path.endswith("()") for path in only)
         self.with_context = with_context or self.functions
         self.before: defaultdict[str, list[str]] = defaultdict(list)
@@ -110,9 +110,9 @@ class Listener(TorchFunctionMode):
 def number_in(run: Mapping[str, list[str]], call: Call, expected: list[str]) -> int | None:
     """The number that a call of an earlier run has in another `run`; None if it was skipped.
 
-    In training branches may be added, or skipped at random: then the submodule before tells a call,
-    see `Listener.before`, of which `expected` has the path's calls in the earlier run. The last
-    step of an unrolled cell is the last of any number of steps.
+    In training branches may be added, or skipped at random: then a call is identified by the
+    submodule before it, see `Listener.before`, of which `expected` has the path's calls in the
+    earlier run. The last step of an unrolled cell is the last of any number of steps.
     """
     (path, number), found, before = call, run.get(call[0], []), expected[call[1] - 1]
     if found == expected or not found:
