@@ -2,20 +2,20 @@
 
 A residual network and its training in forty lines of plain torch (one cycle, smoothed labels,
 predictions averaged with mirrored images, a temperature from a tenth of the rows); the network of
-`CostSensitiveAuxCNN` in the same loop; and logistic regression on random patches. All decide by
-expected cost. ``--part validation`` compares on other rows of the training part, by which defaults
-were chosen; the test part chooses nothing. Finished runs are kept in ``--out``/images.json, and not
-repeated.
+`CostSensitiveAuxCNN` in the same loop; logistic regression on random patches; and, as a reference
+that uses other data, logistic regression on features of a pretrained SqueezeNet. All decide based
+on expected cost. ``--part validation`` compares on other samples of the training part, by which
+defaults were chosen; the test part chooses nothing. Finished runs are kept in ``--runs``.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,13 +27,15 @@ from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxCNN
 from auxcst_sklearn.costs import randomized_proportional_cost_matrix, tree_distance_cost_matrix
 from auxcst_sklearn.modules import ResidualCNN
+from benchmarks.common import engine
+from benchmarks.common.engine import Run
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.image_sets import load_cifar10, load_cifar100, load_mnist
 from benchmarks.common.json_files import from_json, write_json
@@ -41,7 +43,9 @@ from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.bench_pretrained import cifar100_paths
 from benchmarks.paper.caltech101 import load_caltech101
+from benchmarks.paper.pretrained import SqueezeNet
 
+REVISION = 1  # to be raised where a change of our code changes results
 # Training rows of each set; only natural images are mirrored.
 ROWS = {"cifar10": 2000, "mnist": 1000, "digits": 500, "cifar100": 5000, "caltech101-39": 1200}
 NATURAL = ("cifar10", "cifar100", "caltech101-39")
@@ -60,6 +64,7 @@ class Draw(NamedTuple):
     costs: NDArray[np.float64]
     augmentation: str
     seed: int
+    data_home: Path
 
 
 @cache
@@ -98,7 +103,8 @@ def draw(name: str, part: str, rows: int, seed: int, data_home: Path) -> Draw:
     else:
         costs = randomized_proportional_cost_matrix(y[train], random_state=seed)
     augmentation = "flip_shift" if name in NATURAL else "shift"
-    return Draw(X[train], y[train], X[judged], y[judged], np.asarray(costs), augmentation, seed)
+    costs = np.asarray(costs)
+    return Draw(X[train], y[train], X[judged], y[judged], costs, augmentation, seed, data_home)
 
 
 # ------------------------------------------------------------------------------ plain torch
@@ -209,17 +215,34 @@ def patches(given: Draw, n_filters: int = 400, size: int = 6) -> NDArray[np.floa
         pooled = (F.adaptive_avg_pool2d(torch.cat([m.relu(), (-m).relu()], 1), 2) for m in maps)
         return torch.cat([part.flatten(1) for part in pooled]).numpy()
 
+    return of_features(given, features, C=0.01)
+
+
+def squeezenet(given: Draw, size: int = 128) -> NDArray[np.float64]:
+    """Logistic regression on features of SqueezeNet with ImageNet weights, of enlarged images."""
+    network = SqueezeNet.from_npz(given.data_home / "squeezenet1_1_imagenet_caffe.npz").eval()
+    network.classifier = nn.Identity()
+
+    @torch.no_grad()
+    def features(images: Images) -> NDArray[np.float32]:
+        parts = (torch.from_numpy(images).float() / 255).split(100)
+        large = (F.interpolate(part, (size, size), mode="bilinear") for part in parts)
+        return torch.cat([network(part) for part in large]).numpy()
+
+    return of_features(given, features, C=0.1)
+
+
+def of_features(
+    given: Draw, features: Callable[[Images], NDArray[np.float32]], C: float
+) -> NDArray[np.float64]:
+    """Probabilities by logistic regression on features, with a temperature of five folds."""
     model = BayesMinimumRiskClassifier(
-        make_pipeline(
-            FunctionTransformer(features),
-            StandardScaler(),
-            LogisticRegression(C=0.01, max_iter=300),
-        ),
+        make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=300)),
         cost_matrix=given.costs,
         classes=range(len(given.costs)),
         calibration="temperature",
     )
-    found: Any = model.fit(given.X, given.y).predict_proba(given.X_test)
+    found: Any = model.fit(features(given.X), given.y).predict_proba(features(given.X_test))
     return found
 
 
@@ -239,6 +262,7 @@ METHODS: dict[str, Callable[[Draw], NDArray[np.float64]]] = {
     "patches": patches,
     "ours, alpha 0": partial(ours, alpha=0),
     "ours, two networks": partial(ours, n_networks=2),
+    "squeezenet": squeezenet,  # natural images only
 }
 
 
@@ -254,24 +278,17 @@ def judged(p: NDArray[np.float64], given: Draw) -> dict[str, float]:
     }
 
 
-def run(options: argparse.Namespace) -> list[dict[str, Any]]:
-    file = options.out / "images.json"
-    runs = from_json(file.read_text())["runs"] if file.exists() else []
-    keys = ("set", "part", "rows", "seed", "method")
-    done = {tuple(one[key] for key in keys) for one in runs}
-    for name, seed, method in product(options.sets, options.seeds, options.methods):
-        rows = options.rows or ROWS[name]
-        key = name, options.part, rows, seed, method
-        if key in done:
-            continue
-        given = draw(name, options.part, rows, seed, options.data_home)
-        start = time.process_time()
+def fit_and_judge(
+    name: str, part: str, rows: int, seed: int, method: str, *, data_home: Path
+) -> dict[str, float]:
+    """Train and judge one model; CPU time without that of reading the images."""
+    given = draw(name, part, rows, seed, data_home)
+    torch.set_num_threads(1)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         p = METHODS[method](given)
-        seconds = round(time.process_time() - start, 1)
-        runs.append({**dict(zip(keys, key)), **judged(p, given), "cpu_seconds": seconds})
-        print(runs[-1], flush=True)
-        write_json(file, provenance() | {"runs": runs})
-    return runs
+    return {**judged(p, given), "cpu_seconds": round(time.process_time() - start, 1)}
 
 
 def table(runs: Sequence[dict[str, Any]], part: str) -> str:
@@ -293,15 +310,35 @@ def table(runs: Sequence[dict[str, Any]], part: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = make_parser(__doc__, seeds=[0], out=RESULTS, data_home=Path("data"))
+    parser = make_parser(__doc__, seeds=[0], n_jobs=1, out=RESULTS, data_home=Path("data"))
     parser.add_argument("--sets", nargs="+", default=list(ROWS), choices=ROWS, help="images")
     parser.add_argument("--methods", nargs="+", default=["ours", "plain"], choices=METHODS)
     parser.add_argument("--part", default="test", choices=("test", "validation"))
-    parser.add_argument("--rows", type=int, help="training images, if not those of the set")
+    parser.add_argument(
+        "--rows", type=int, nargs="+", help="training images, if not those of the set"
+    )
+    parser.add_argument("--runs", type=Path, default=Path("out/image_runs"), help="finished runs")
     options = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    runs = run(options)
+    cells = [
+        {"set": name, "part": options.part, "rows": rows, "seed": seed, "method": method}
+        for name, seed, method in product(options.sets, options.seeds, options.methods)
+        for rows in options.rows or [ROWS[name]]
+        if method != "squeezenet" or name in NATURAL
+    ]
+    names = ("torch", "numpy", "scikit-learn")
+    common = {"revision": REVISION, **{name: version(name) for name in names}}
+    fits = [partial(fit_and_judge, *cell.values(), data_home=options.data_home) for cell in cells]
+    jobs = [[Run("images", {**cell, **common}, fit)] for cell, fit in zip(cells, fits)]
+    engine.run_all(jobs, folder=options.runs, n_jobs=options.n_jobs)
+    # Sets differ in rows and seeds, so that the table collects the runs of several calls.
+    found = [from_json(file.read_text()) for file in options.runs.glob("images_*.json")]
+    runs = [
+        {**{name: one["identity"][name] for name in cells[0]}, **one["result"]}
+        for one in found
+        if common.items() <= one["identity"].items()
+    ]
+    runs.sort(key=lambda run: [str(run[name]) for name in cells[0]])
+    write_json(options.out / "images.json", provenance() | {"runs": runs})
     (options.out / "images.rst").write_text(table(runs, "test"))
     print(table(runs, options.part))
 

@@ -29,7 +29,7 @@ def test_parts_do_not_overlap():
 def test_probabilities_are_judged_by_decisions_of_least_expected_cost():
     costs = np.array([[0.0, 1], [10, 0]])
     p, y = np.array([[0.8, 0.2], [0.95, 0.05]]), np.array([0, 0])
-    given = Draw(p, y, p, y, costs, "shift", 0)
+    given = Draw(p, y, p, y, costs, "shift", 0, Path())
 
     found = judged(p, given)
 
