@@ -10,7 +10,6 @@ import numpy as np
 
 from .._checks.calls import inherit_docs
 from .._inputs.arrays import ImagePreprocessor
-from ..losses import BayesRisk
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
@@ -99,9 +98,6 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     because the range of the other type would be a guess. Floats that are far beyond the floats of a
     training on -1 ... 1, as 0 ... 255 are, raise a warning.
 
-    With ``loss="bayes_risk"``, the labels are not smoothed, because the weight decay is strong. For
-    smoothed labels pass ``loss=BayesRisk(smoothing=0.05)``.
-
     If `augmentation` mirrors images by its name or as a `RandomFlipShift`, outputs are means over
     an image and its mirror image, which takes twice the time.
 
@@ -148,9 +144,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
 
     def _options(self) -> TrainingOptions:
         options = super()._options()
-        # The weight decay is so strong that smoothed labels only make probabilities worse.
-        loss = BayesRisk(smoothing=0.0) if self.loss == "bayes_risk" else self.loss
-        return replace(options, loss=loss, holds_out=options.learns_temperature)
+        return replace(options, holds_out=options.learns_temperature)
 
     def _make_inputs(self, X: Any) -> ImagePreprocessor:
         parameters = self.image_shape, self.channels_last, self.augmentation

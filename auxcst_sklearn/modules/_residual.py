@@ -11,6 +11,9 @@ from torch.nn import functional as F  # noqa: N812
 # Maps are not pooled along a side with fewer pixels.
 SMALLEST_POOLED = 6
 
+# Kernels of 3 x 3 pixels see too little of an image with such a side, so that it is halved first.
+LARGE = 48
+
 
 class BatchNorm(nn.BatchNorm2d):
     """Batch normalisation that accepts a batch of one value.
@@ -45,11 +48,13 @@ class ResidualBlock(nn.Module):
 class ResidualCNN(nn.Module):
     """Residual network on images: stages of a convolution, max pooling and residual blocks.
 
-    The pixels are normalised, and pass a convolution with half of the maps of the first stage. Each
-    stage begins with a convolution and max pooling, which halves sides of 6 pixels or more. Each
-    residual block adds the result of two convolutions to its input. The kernels have 3 x 3 pixels.
-    Batch normalisation and a ReLU follow each convolution, after its pooling. A linear layer reads
-    the maximum of each map of the last block.
+    The pixels are normalised. Then they pass a convolution with half of the maps of the first
+    stage. Large images are halved there by max pooling, with one such convolution for each
+    pooling, until both sides have less than 48 pixels. Each stage begins with a
+    convolution and max pooling, which halves sides of 6 pixels or more. Each residual block adds
+    the result of two convolutions to its input. The kernels have 3 x 3 pixels. Batch normalisation
+    and a ReLU follow each convolution, after its pooling. A linear layer reads the maximum of each
+    map of the last block.
 
     Parameters
     ----------
@@ -84,14 +89,19 @@ class ResidualCNN(nn.Module):
         super().__init__()
         n_channels, *size = input_shape
         self.normalize = BatchNorm(n_channels, affine=False)
-        # Pooling right after the first convolution loses details of small images.
-        self.first = convolution(n_channels, n_first := max(1, channels[0] // 2))
-        n_channels, self.n_stages, self.depth = n_first, len(channels), depth
+        n_first, self.first = max(1, channels[0] // 2), nn.Sequential()
+        while max(size) >= LARGE:
+            window, size = halved(size)
+            self.first.append(convolution(n_channels, n_first, window))
+            n_channels = n_first
+        if not self.first:  # pooling here would lose details of small images
+            self.first.append(convolution(n_channels, n_first))
+            n_channels = n_first
+        self.n_stages, self.depth = len(channels), depth
         for i, n_maps in enumerate(channels, start=1):
             stage = nn.Sequential()
-            window = tuple(1 + (pixels >= SMALLEST_POOLED) for pixels in size)
+            window, size = halved(size)
             stage.add_module("convolution", convolution(n_channels, n_maps, window))
-            size = [pixels // pooled for pixels, pooled in zip(size, window)]
             for j in range(1, depth + 1):
                 stage.add_module(f"block{j}", ResidualBlock(n_maps))
             self.add_module(f"stage{i}", stage)
@@ -114,10 +124,16 @@ class ResidualCNN(nn.Module):
         return outputs
 
 
-def convolution(n_inputs: int, n_maps: int, window: tuple[int, ...] = (1, 1)) -> nn.Sequential:
+def halved(size: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the window of a pooling that halves sides with enough pixels, and the new sides."""
+    window = [1 + (pixels >= SMALLEST_POOLED) for pixels in size]
+    return window, [pixels // pooled for pixels, pooled in zip(size, window)]
+
+
+def convolution(n_inputs: int, n_maps: int, window: Sequence[int] = (1, 1)) -> nn.Sequential:
     """A convolution that keeps the size of its maps, max pooling, normalisation and a ReLU."""
     layers: list[nn.Module] = [nn.Conv2d(n_inputs, n_maps, 3, padding=1, bias=False)]
     if max(window) > 1:
         # What follows has fewer values to compute than after a ReLU.
-        layers.append(nn.MaxPool2d(window))
+        layers.append(nn.MaxPool2d(tuple(window)))
     return nn.Sequential(*layers, BatchNorm(n_maps), nn.ReLU())

@@ -39,7 +39,7 @@ def test_forward_agrees_with_an_independent_computation():
 
     found = net(torch.from_numpy(x)).detach().numpy()
 
-    x = convolved(normalized(x, "normalize"), "first")
+    x = convolved(normalized(x, "normalize"), "first.0")
     for stage in ("stage1", "stage2"):
         # The maps of 4 x 4 pixels are not pooled again.
         x = convolved(x, f"{stage}.convolution", pooled=stage == "stage1")
@@ -55,7 +55,9 @@ def test_forward_agrees_with_an_independent_computation():
     [
         ((3, 8, 8), (4, 4)),
         ((1, 28, 28), (3, 3)),
-        ((3, 128, 64), (16, 8)),
+        ((3, 128, 64), (4, 4)),
+        ((3, 64, 65), (4, 4)),
+        ((1, 1, 5000), (1, 4)),
         ((2, 1, 20), (1, 5)),
         ((5, 1, 1), (1, 1)),
     ],
