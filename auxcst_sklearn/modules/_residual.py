@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-# Maps are not pooled along a side with fewer pixels.
+# Maps with fewer pixels along a side are not pooled along it.
 SMALLEST_POOLED = 6
 
 
 class BatchNorm(nn.BatchNorm2d):
     """Batch normalisation that accepts a batch of one value.
 
-    A single image whose maps have one pixel has no variance, so it is normalised by the running
-    statistics, and does not update them.
+    A single image whose maps have one pixel has no variance. It is therefore normalised with the
+    running statistics, and does not update them.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ class BatchNorm(nn.BatchNorm2d):
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions, whose output is added to the input."""
+    """Two convolutions. Their result is added to the input."""
 
     def __init__(self, n_channels: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class ResidualBlock(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The sum of input and change."""
+        """Return the sum of the input and the change."""
         change: Tensor = self.layers(x)
         return x + change
 
@@ -45,11 +45,11 @@ class ResidualBlock(nn.Module):
 class ResidualCNN(nn.Module):
     """Residual network on images: stages of a convolution, max pooling and residual blocks.
 
-    The pixels are normalised, and pass a convolution with half of the maps of the first stage. Each
-    stage begins with a convolution and max pooling, which halves sides of 6 pixels or more. Each
-    residual block adds the result of two convolutions to its input. The kernels have 3 x 3 pixels.
-    Batch normalisation and a ReLU follow each convolution, after its pooling. A linear layer reads
-    the maximum of each map of the last block.
+    Normalised pixels first pass a convolution with half of the maps of the first stage. Each stage
+    begins with a convolution and max pooling. Pooling halves sides of 6 pixels or more. Each
+    residual block adds the result of two convolutions to its input. Kernels have 3 x 3 pixels.
+    Batch normalisation and a ReLU follow each convolution and its pooling. A linear layer reads the
+    maximum of each map of the last block.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class ResidualCNN(nn.Module):
         super().__init__()
         n_channels, *size = input_shape
         self.normalize = BatchNorm(n_channels, affine=False)
-        # Pooling right after the first convolution loses details of small images.
+        # Pooling right after the first convolution would lose details of small images.
         self.first = convolution(n_channels, n_first := max(1, channels[0] // 2))
         n_channels, self.n_stages, self.depth = n_first, len(channels), depth
         for i, n_maps in enumerate(channels, start=1):
@@ -105,8 +105,8 @@ class ResidualCNN(nn.Module):
         return tuple(f"stage{i}.block{j}" for i in stages for j in blocks)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n_samples, n_outputs) for images (n_samples, n_channels, height, width)."""
-        # In the order of the convolutions; rounding depends on it.
+        """Map images (n_samples, n_channels, height, width) to (n_samples, n_outputs)."""
+        # This is the memory order of the convolutions. Rounding depends on it.
         x = self.first(self.normalize(x.contiguous(memory_format=torch.channels_last)))
         for i in range(1, self.n_stages + 1):
             x = self.get_submodule(f"stage{i}")(x)
@@ -118,6 +118,6 @@ def convolution(n_inputs: int, n_maps: int, window: tuple[int, ...] = (1, 1)) ->
     """A convolution that keeps the size of its maps, max pooling, normalisation and a ReLU."""
     layers: list[nn.Module] = [nn.Conv2d(n_inputs, n_maps, 3, padding=1, bias=False)]
     if max(window) > 1:
-        # What follows has fewer values to compute than after a ReLU.
+        # Normalisation and ReLU are faster after pooling, because fewer values are left.
         layers.append(nn.MaxPool2d(window))
     return nn.Sequential(*layers, BatchNorm(n_maps), nn.ReLU())

@@ -70,7 +70,7 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         cost, cost_matrix, sample_weight : array-like or DataFrame, default=None
             Same as in :meth:`from_predictions`, in the order of `classes_` and `decisions_`.
             Without costs, the `cost_matrix` of the estimator is used. Cost matrices of samples are
-            used in the decisions.
+            also used for the decisions.
         **kwargs : dict
             Other arguments of :meth:`from_predictions` and :meth:`plot`.
         """
