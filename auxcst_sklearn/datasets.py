@@ -33,23 +33,23 @@ def to_memmap(
 ) -> np.memmap[Any, np.dtype[Any]]:
     """Write rows of numbers to a file, block by block, and open it as a memory map.
 
-    The file is in numpy's format: ``numpy.load(path, mmap_mode="r")`` opens it again. Missing
-    values become NaN.
+    The file has numpy's format. ``numpy.load(path, mmap_mode="r")`` opens it again. Missing values
+    become NaN.
 
     Parameters
     ----------
     source : array, DataFrame, or iterable of either
-        All rows, or blocks of them: what ``pandas.read_csv(path, chunksize=...)``, ``to_batches()``
-        of pyarrow or ``iter_slices()`` of polars yield. DataFrames and record batches have the same
-        columns, and are written in the order of the first. Arrays, also arrays of zarr, have shape
-        (n, ...).
+        All rows, or an iterable of blocks of rows, such as ``pandas.read_csv(path,
+        chunksize=...)``, pyarrow's ``to_batches()`` or polars' ``iter_slices()``. All DataFrames or
+        record batches must have the same columns. Columns are written in the order of the first
+        block. Arrays, including arrays of zarr, have shape (n, ...).
     path : str or path-like
         The file to write, such as ``"X.npy"``.
     dtype : dtype, default="float32"
-        Type of the file. Values that it cannot hold raise an error; floats are rounded, and
-        integers beside missing values are floats.
+        Type of the numbers in the file. Floats are rounded to it. Other values that it cannot hold
+        raise an error. Integers in a column with missing values are floats.
     overwrite : bool, default=False
-        Whether to replace an existing file. If this fails, the old file stays as it was.
+        Whether to replace an existing file. If this fails, the old file is unchanged.
 
     Returns
     -------
@@ -59,12 +59,13 @@ def to_memmap(
     Raises
     ------
     FileExistsError
-        If the file exists, or if another call was interrupted or is writing it.
+        If the file exists, or if another call is writing it or was interrupted.
     TypeError
-        If a column holds something other than numbers, such as strings, or `source` is no table.
+        If a column contains something other than numbers, such as strings, or if `source` is
+        neither a table nor blocks of rows. Nothing is written.
     ValueError
-        If blocks differ in their columns, or hold values that `dtype` cannot hold. Then, as after
-        a TypeError, nothing is written.
+        If blocks differ in their columns, or contain values that `dtype` cannot hold. Nothing is
+        written.
 
     Examples
     --------
@@ -85,15 +86,13 @@ def to_memmap(
         file = part.open("xb")  # of two calls at once, one fails
     except FileExistsError:
         raise FileExistsError(
-            f"{part} is there already: another call writes it, or was killed. If none does, delete "
-            "it."
+            f"{part} exists: another call is writing it, or was interrupted. If no call is "
+            "running, delete it."
         ) from None
     try:
         with file:
             if path.exists() and not overwrite:
-                raise FileExistsError(
-                    f"{path} is there already; pass overwrite=True, or another path."
-                )
+                raise FileExistsError(f"{path} exists. Pass overwrite=True, or another path.")
             _write(_blocks(source), file, numbers)
         os.replace(part, path)
     except BaseException:
@@ -123,7 +122,7 @@ def _blocks(source: Any) -> Iterator[Any]:
 
 
 def _write(blocks: Iterator[Any], file: BinaryIO, dtype: np.dtype[Any]) -> None:
-    """Write blocks of rows, one after the other, and compare what all must have in common."""
+    """Write blocks of rows, one after the other, and check that their columns agree."""
     names: list[Any] = []
     shape: tuple[int, ...] = ()
     n_rows = 0
@@ -176,8 +175,8 @@ def _columns(block: Any) -> tuple[dict[Any, Any], tuple[int, ...]]:
     about = getattr(getattr(block, "schema", None), "pandas_metadata", None) or {}
     if index := [name for name in about.get("index_columns", []) if name in names]:
         raise ValueError(
-            f"The columns {index} of source are the index of a pandas DataFrame, and no features; "
-            "expected features alone. Read the other columns, by their names."
+            f"The columns {index} of source are the index of a pandas DataFrame, not features. "
+            "Read the other columns by their names."
         )
     if len(set(names)) < len(names):
         raise ValueError(f"source has the columns {list(names)}; expected each name once.")
@@ -185,7 +184,7 @@ def _columns(block: Any) -> tuple[dict[Any, Any], tuple[int, ...]]:
 
 
 def _numbers(column: Any, name: Any) -> NDArray[Any]:
-    """A column as numbers, with NaN for missing ones, beside which integers are floats."""
+    """A column as numbers. With missing values, which are NaN, integers become floats."""
     values = np.asarray(decoded(column))
     try:
         plain = np.array(values.tolist()) if values.dtype.kind == "O" else values
@@ -196,13 +195,13 @@ def _numbers(column: Any, name: Any) -> NDArray[Any]:
         cells = sorted(values.tolist(), key=lambda cell: not isinstance(cell, str))
         raise TypeError(
             f"Column {name!r} of source holds {cells[0]!r}; expected numbers "
-            f"({error}). Make numbers of it first, such as the days since a date or the codes of "
-            "categories."
+            f"({error}). Convert it to numbers first, such as the days since a date or the codes "
+            "of categories."
         ) from error
 
 
 def _cast(values: NDArray[Any], dtype: np.dtype[Any], name: Any) -> NDArray[Any]:
-    """Numbers in the type of the file; an error for those that it cannot hold."""
+    """Numbers in the type of the file. Values that it cannot hold are an error."""
     with np.errstate(over="ignore", invalid="ignore"):
         cast = values.astype(dtype)
         if values.dtype.kind == dtype.kind == "f":
@@ -212,7 +211,7 @@ def _cast(values: NDArray[Any], dtype: np.dtype[Any], name: Any) -> NDArray[Any]
     if wrong.any():
         value = values[wrong][0].item()
         raise ValueError(
-            f"Column {name!r} of source holds {value!r}, which {dtype} cannot hold; pass another "
+            f"Column {name!r} of source holds {value!r}, which {dtype} cannot hold. Pass another "
             "dtype, such as float64."
         )
     return cast

@@ -22,45 +22,44 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     """Residual network on images that estimates costs, with auxiliary cost heads (AuxCST).
 
     The network is a :class:`~auxcst_sklearn.modules.ResidualCNN`: stages of a convolution, max
-    pooling and residual blocks. It has one output per class. Every residual block except the last
-    has as many auxiliary neurons, which read the means of its maps. All are trained jointly on
-    ``sum_i alpha_i L_i + L_output``. The prediction is the class with the smallest estimated cost.
-    What outputs and heads learn, costs or classes, depends on `loss`.
+    pooling and residual blocks. It has one output per class. Every residual block but the last has
+    an auxiliary head, which reads the means of its maps. All are trained jointly on ``sum_i alpha_i
+    L_i + L_output``. Whether they learn costs or class probabilities depends on `loss`. The
+    prediction is the class with the smallest estimated cost.
 
     Parameters
     ----------
     channels : int or array-like of shape (n_stages,), default=(32, 64, 128)
-        Number of feature maps in each stage. Max pooling in each stage halves sides of 6 pixels or
-        more.
+        Number of maps in each stage. Max pooling in each stage halves sides of 6 pixels or more.
     depth : int, default=1
         Number of residual blocks in each stage.
     alpha : float or array-like of shape (n_stages * depth - 1,), default=0.03
-        Weight of the loss of each auxiliary head, first block first. A block with weight 0 has no
-        head; ``alpha=0`` is the plain network.
+        Weight of each auxiliary loss, from the first block on. Blocks with weight 0 have no head.
+        ``alpha=0`` is the plain network.
     combine_heads : bool, default=True
-        Whether the probabilities are a weighted geometric mean over the output and all heads, with
-        weights of minimum log loss on the validation samples, if it is better there than the output
-        alone by more than a standard error.
+        Whether the probabilities are a weighted geometric mean over output and heads. The weights
+        minimise the log loss of validation samples. If this log loss is not lower than with the
+        output alone by more than a standard error, the output predicts alone.
     image_shape : array-like of shape (3,), default=None
-        (C, H, W), or with `channels_last` (H, W, C), if X holds flattened rows, for example from
-        another transformer. None for the shape of X.
+        Shape of an image, (C, H, W), or (H, W, C) with `channels_last`, if X contains flattened
+        images, such as from another transformer. If None, the shape of X.
     n_networks : int, default=1
-        Number of networks, which are trained side by side and averaged. Each holds out a different
-        fold of the samples. Two networks take twice the time.
+        Number of averaged networks, each with its own validation samples. Two networks take twice
+        the time.
     max_epochs : int, default=40
         Number of epochs.
     learning_rate : float, default=1e-2
-        Learning rate of the optimizer; with a schedule, its maximum.
+        Learning rate of the optimizer, or its maximum with a schedule.
     weight_decay : float, default=0.5
         Weight decay of the optimizer.
     early_stopping : bool, default=False
-        Whether to keep the weights of the epoch with the lowest validation loss, or for losses
-        without class probabilities with the lowest mean cost.
+        Whether to keep the weights of the epoch with the lowest validation loss (lowest mean cost
+        for losses without class probabilities).
     validation_fraction : float, default=0.1
-        Fraction of the samples that each network holds out for the temperature and for early
-        stopping.
+        Fraction of the samples that are validation samples of a network. They determine the
+        temperature, and with `early_stopping` the best epoch.
     random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, augmentation and the held-out rows. Pass an int for the same
+        Determines weights, shuffling, augmentation and validation samples. Pass an int for the same
         network on every call.
 
     Attributes
@@ -70,10 +69,10 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     hidden_layers_ : list of str
         Names of the residual blocks that have an auxiliary head: "stage1.block1" ...
     net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``, whose networks are
+        The trained net. Its torch module is ``net_.module_``. The networks of the module are
         ``net_.module_.networks``.
     n_features_in_ : int
-        Number of features; for images ``X.shape[1]``, as everywhere in scikit-learn.
+        Number of features. For images it is ``X.shape[1]``, as in scikit-learn.
 
     See Also
     --------
@@ -81,27 +80,28 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
 
     Notes
     -----
-    X of all methods has one of these shapes:
+    In all methods, X has one of these shapes:
 
-    - (n_samples, C, H, W), or with `channels_last` (n_samples, H, W, C);
-    - (n_samples, H, W): images of one channel;
+    - (n_samples, C, H, W), or (n_samples, H, W, C) with `channels_last`.
+    - (n_samples, H, W): images of one channel.
     - (n_samples, n_features), dense or sparse: flattened images of `image_shape`, in this order of
-      dimensions; without `image_shape`, images of one channel and one row of pixels.
+      dimensions. Without `image_shape`, they are images of one channel and one row of pixels.
 
-    Shapes that are probably misinterpreted raise a warning: (H, W, 1), (H, W, 3) or (H, W, 4)
-    without `channels_last`, (1, H, W), (3, H, W) or (4, H, W) with it, and rows of 64 values or
-    more that form a square. `image_shape` silences the warning.
+    A warning is raised for shapes that are probably misinterpreted: (H, W, 1), (H, W, 3) or
+    (H, W, 4) without `channels_last`, (1, H, W), (3, H, W) or (4, H, W) with it, and rows of 64
+    values or more that form a square. `image_shape` silences the warning.
 
-    uint8 images stay uint8 in memory; the network scales them from 0 ... 255 to 0 ... 1, one
-    mini-batch at a time. Floats are used unchanged, and all other numbers are converted to float32.
-    A model fitted on uint8 predicts from uint8 only, and one fitted on floats from floats only,
-    because the range of the other type would be a guess. Floats that are far beyond the floats of a
-    training on -1 ... 1, as 0 ... 255 are, raise a warning.
+    Images in uint8 stay uint8 in memory. The network scales them from 0 ... 255 to 0 ... 1, one
+    mini-batch at a time. Floats are used unchanged. All other numbers are converted to float32. A
+    model fitted on uint8 predicts from uint8 only, and a model fitted on floats from floats only,
+    because the range of the other type is unknown. If the training images are in -1 ... 1, far
+    larger floats at prediction time, such as 0 ... 255, raise a warning.
 
-    If `augmentation` mirrors images by its name or as a `RandomFlipShift`, outputs are means over
-    an image and its mirror image, which takes twice the time.
+    If `augmentation` is the name of a transform that mirrors images, or a `RandomFlipShift` that
+    does, outputs are means over an image and its mirror image. This doubles the time of
+    predictions.
 
-    A pickle holds the weights without the state of the optimizer; training after loading starts
+    A pickle contains the weights without the state of the optimizer. Training after loading starts
     with a new optimizer.
 
     Examples

@@ -42,16 +42,16 @@ _BETA = Interval(Real, 0, 1, closed="both")
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).
 
-    The hidden layers are first trained sequentially, each as an auto-encoder that reconstructs its
-    input from a corrupted copy, with the same weights in both directions, and estimates the costs
-    from its code::
+    The hidden layers are pretrained one after the other, each as an auto-encoder. It reconstructs
+    its input from a corrupted copy, with the same weights in both directions. It also estimates the
+    costs from its code. It minimises ::
 
         (1 - beta) * cross-entropy of the reconstruction + beta * smooth one-sided loss
 
-    The cross-entropy is summed over the inputs of the layer, the one-sided loss over the classes,
-    and both are averaged over the batch. The input of a deeper layer is the uncorrupted code of
-    the layers below. Then the whole stack, with one output per class, is trained on
-    `loss`; the prediction is the class with the smallest estimated cost.
+    The cross-entropy is summed over the inputs of the layer, and the one-sided loss over the
+    classes. Both are averaged over the batch. The input of a deeper layer is the uncorrupted code
+    of the layers below. Then the whole network, with one output per class, is trained on `loss`.
+    The prediction is the class with the smallest estimated cost.
 
     Parameters
     ----------
@@ -60,57 +60,60 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     width : int or array-like of shape (depth,), default=256
         Neurons of each hidden layer.
     beta : float or array-like of shape (depth,), default=0.9
-        Weight of the costs in the pretraining of each layer, in [0, 1], in units of the mean cost
-        above each row's minimum. 0 is the ordinary stacked denoising auto-encoder. With many inputs
-        the sum of their cross-entropies is large, and costs matter only if beta is near 1.
+        Weight of the costs in the pretraining of each layer, in [0, 1]. If 0, the auto-encoder is
+        an ordinary denoising auto-encoder. With many inputs, the sum of their cross-entropies is
+        large. Costs then matter only if beta is near 1. The unit of costs is the mean cost above
+        each sample's minimum.
     corruption : float or array-like of shape (depth,), default=0.25
-        Masking noise in the pretraining of each layer: the probability of setting an input to
-        0, in [0, 1).
+        Masking noise in the pretraining of each layer: the probability of setting an input to 0, in
+        [0, 1).
     pretrain_epochs : int, default=10
-        Number of passes over the training set for each layer; 0 for no pretraining.
+        Number of passes over the training set for each layer. If 0, there is no pretraining.
     pretrain_learning_rate : float, default=1e-2
-        Learning rate of the optimizer in pretraining. `optimizer`, `batch_size` and `weight_decay`
-        also apply to pretraining.
+        Learning rate of the optimizer in pretraining. Pretraining also uses `optimizer`,
+        `batch_size` and `weight_decay`.
     loss : str or Loss, default="one_sided"
-        Loss of the output after pretraining; see :mod:`auxcst_sklearn.losses`. "bayes_risk" uses
-        the class means of per-sample costs.
+        Loss of the output after pretraining: a name or an instance of
+        :mod:`auxcst_sklearn.losses`. If costs differ within a class, "bayes_risk" uses their class
+        means.
     dropout : float, default=0.0
-        Probability of dropping a hidden neuron in training; pretraining drops none.
+        Probability of dropping a hidden neuron in training. Pretraining has no dropout.
     max_epochs : int, default=50
         Number of passes over the training set after pretraining.
     learning_rate : float, default=1e-3
         Learning rate of the optimizer after pretraining.
     schedule : {"one_cycle", "constant"}, default="constant"
-        How that learning rate changes over `max_epochs`: not at all, or up during the first tenth
-        and then down to zero, along cosines. `partial_fit` keeps it constant.
+        How the learning rate changes after pretraining. "one_cycle" increases it during the first
+        tenth of `max_epochs` and then decreases it to zero, along cosines. `partial_fit` keeps it
+        constant.
     early_stopping : bool, default=False
-        Whether to hold out a part of the training set, stop when its mean cost, or with losses
-        that have probabilities its loss at the best temperature, has not decreased for `patience`
-        epochs, and keep the weights of the best epoch.
+        Whether to stop when the mean cost of validation samples has not decreased for `patience`
+        epochs, and keep the weights of the best epoch. For losses with class probabilities, the
+        loss at the best temperature replaces the mean cost.
     validation_fraction : float, default=0.1
-        Fraction of the training set that early stopping holds out.
+        Fraction of the samples that are validation samples of early stopping.
     warm_start : bool, default=False
         Whether another call to `fit` continues from the current weights, without pretraining.
     random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, corruption, dropout and the held-out rows. Pass an int for
+        Determines weights, shuffling, corruption, dropout and validation samples. Pass an int for
         the same network on every call.
     callbacks : list of skorch callbacks, default=None
-        Called during training, not in pretraining, as in skorch: schedules, checkpoints,
-        gradient clipping ... They receive rows in the form of the net, so that scores by name, as
-        of `EpochScoring`, do not work.
+        Called during training, as in skorch, but not in pretraining: schedules, checkpoints,
+        gradient clipping ... They receive the rows of the net. Scoring by name, as in
+        `EpochScoring`, therefore does not work.
 
     Attributes
     ----------
     pretrain_history_ : dict of str to list of dict
-        For each hidden layer, "hidden1" first, one record per epoch of its pretraining: "epoch",
-        "loss" (the mixture), "reconstruction" and "cost" (its two parts).
+        For each hidden layer, from "hidden1" on, one record per epoch of its pretraining: "epoch",
+        "loss" (the weighted sum), "reconstruction" and "cost" (its two terms).
     input_range_ : ndarray of shape (2, n_features)
         The values of each feature that are mapped to 0 and to 1.
     hidden_layers_ : list of str
-        Empty: there are no auxiliary heads.
+        Empty, because there are no auxiliary heads.
     net_ : skorch.NeuralNet
-        The trained net; its torch module is ``net_.module_``, whose weights have a first dimension
-        of one network.
+        The trained net. Its torch module is ``net_.module_``. The first dimension of the weights is
+        the network, and its length is 1.
 
     See Also
     --------
@@ -120,12 +123,12 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     Notes
     -----
     The reconstruction needs inputs in [0, 1]. Features within this range in the training set are
-    not changed; all others are mapped to it by their smallest and largest training values. Later
-    values outside the range are clipped. The network does this one mini-batch at a time, so sparse
-    rows stay sparse and `X` is not copied.
+    not changed. All other features are mapped to it by their smallest and largest training values.
+    Later values outside the range are clipped. The network does this one mini-batch at a time.
+    Sparse rows therefore stay sparse, and `X` is not copied.
 
-    The first call to `partial_fit` pretrains on its rows and sets the range of the features;
-    later calls do neither.
+    The first call to `partial_fit` pretrains on its samples and sets the range of the features.
+    Later calls do neither.
 
     References
     ----------
@@ -250,7 +253,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             if not values.isfinite().all():
                 raise ValueError(
                     f"The loss or the weights of {name} became infinite or NaN in pretraining, so "
-                    "the fit was stopped. Lower pretrain_learning_rate, by a factor of 10, say."
+                    "the fit was stopped. Lower pretrain_learning_rate, such as by a factor of 10."
                 )
             means = sums / len(rows)
             reconstruction, cost = means.tolist()

@@ -1,8 +1,8 @@
-"""The losses of a head: K outputs per sample against the K costs of its predictions.
+"""The losses of a head: K outputs per sample are compared with the K costs of its predictions.
 
 A loss defines the training loss of one head, the conversion of outputs to estimated costs, and the
-initial biases of the head. Inside the network, costs are in units of the mean cost above each row's
-minimum; the formulas hold in any unit.
+initial biases of the head. Inside the network, the unit of costs is the mean cost above each
+sample's minimum. The formulas are valid in any unit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Losses with class probabilities: cross-entropy, and the expected cost of every prediction."""
+"""Losses with class probabilities, for decisions with the minimum expected cost."""
 
 from __future__ import annotations
 
@@ -37,22 +37,21 @@ LARGEST_LOG_FACTOR = 6.0
 class CrossEntropy(ProbabilisticLoss):
     """Cross-entropy on the labels, and the Bayes decision: class probabilities times mean costs.
 
-    The outputs are logits trained on the labels; costs are not used in training but in the
-    decision. The estimated costs are ``P @ M`` with P the class probabilities and M the mean
-    training cost vector of each class, so the smallest estimate is the decision of least risk.
+    The outputs are logits that learn the labels. Costs are used in the decision, not in training.
+    The estimated costs are ``P @ M``. P are the class probabilities, and M contains the mean
+    training cost vector of each class. The smallest estimate is the minimum expected cost.
 
     Parameters
     ----------
     smoothing : float, default=0.0
         Fraction of every training label that is spread evenly over all classes. It prevents
         overconfidence. It is removed from the estimated probabilities, so that they remain
-        probabilities of the labels; a thousandth of them remains where nothing else would.
+        probabilities of the labels. If nothing would remain of a probability, a thousandth is kept.
 
-        If the costs are extreme, so that decisions depend on class probabilities below a fifth of
-        what each class gets, estimators spread it in proportion to the class frequencies instead,
-        and do not remove it: a share of the class frequencies remains in the probabilities. None is
-        then below ``1 / n / (n_classes - 1)`` for n training samples, because they cannot show that
-        a class is rarer.
+        Costs are extreme if decisions depend on class probabilities below a fifth of what each
+        class gets. Estimators then spread the fraction in proportion to the class frequencies and
+        do not remove it from the probabilities. Also, no probability is then below ``1 / n /
+        (n_classes - 1)`` for n training samples, because they cannot show that a class is rarer.
 
     Raises
     ------
@@ -79,7 +78,7 @@ class CrossEntropy(ProbabilisticLoss):
 
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing < 1:
-            raise ValueError(f"smoothing is {self.smoothing!r}; expected a share in [0, 1).")
+            raise ValueError(f"smoothing={self.smoothing!r}; expected a fraction in [0, 1).")
 
     def _for_statistics(self, statistics: CostStatistics) -> CrossEntropy:
         """Return a copy for extreme costs, which smooths towards the class frequencies.
@@ -147,7 +146,7 @@ class CrossEntropy(ProbabilisticLoss):
         return log_p.flatten(-2) @ smoothed.flatten() / -n
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """Class probabilities, with even smoothing of the labels removed."""
+        """Return class probabilities, from which even smoothing of the labels is removed."""
         if outputs.shape[-1] < FEW_CLASSES:
             p = F.softmax(outputs.mT, dim=-2).mT
         else:
@@ -164,7 +163,7 @@ class CrossEntropy(ProbabilisticLoss):
         return p
 
     def with_probabilities(self, outputs: Tensor, probability: Tensor) -> Tensor:
-        """Outputs with other class probabilities, to which even smoothing is added."""
+        """Return outputs with other class probabilities, to which even smoothing is added."""
         if self._frequency is not None:
             return probability.log()
         return ((1 - self.smoothing) * probability + self._low(probability)).log()
@@ -174,24 +173,24 @@ class CrossEntropy(ProbabilisticLoss):
 class BayesRisk(CrossEntropy):
     """Class probabilities times the costs of each class, which may depend on the sample.
 
-    The probabilities are learnt as in :class:`CrossEntropy`, with smoothed labels: output and heads
+    The probabilities are learnt as in :class:`CrossEntropy`, from smoothed labels. Output and heads
     learn labels, and costs are used only in the decision. If all samples of a class have the same
     costs, the estimates use these costs. Costs that differ within a class are learnt by a *cost
-    network* of the same shape: it computes, for true class k and prediction j, a factor on their
-    mean M_kj, so that the estimates are ::
+    network* of the same shape. For true class k and prediction j, it computes a factor on their
+    mean M_kj. The estimates are ::
 
         r_j(x) = sum_k P(k | x) M_kj exp(h_kj(x)),    h = 6 tanh((a_j + b_k) / 6)
 
-    with 2 K outputs a and b, which start at zero. They are trained on the costs of the true class
-    y, minus the smallest cost of each sample, by the Poisson deviance, whose minimum is the
-    conditional mean: the mean over j of ``M_yj exp(h_yj) - c_j h_yj``. Only the network of the
+    with 2 K outputs a and b, which start at zero. They learn the costs c of the true class y, minus
+    the smallest cost of each sample. Their loss is the Poisson deviance, the mean over j of
+    ``M_yj exp(h_yj) - c_j h_yj``. Its minimum is the conditional mean. Only the network of the
     classes has auxiliary heads.
 
     Parameters
     ----------
     smoothing : float, default=0.05
-        Fraction of every training label that is spread over all classes; see
-        :class:`CrossEntropy`.
+        Fraction of every training label that is spread over all classes (see
+        :class:`CrossEntropy`).
 
     Raises
     ------
@@ -206,7 +205,7 @@ class BayesRisk(CrossEntropy):
     >>> X = rng.uniform(size=(300, 1))
     >>> y = rng.integers(2, size=300)                    # independent of X
     >>> cost = np.zeros((300, 2))
-    >>> cost[y == 1, 0] = 10 * X[y == 1, 0]              # but what a missed 1 costs
+    >>> cost[y == 1, 0] = 10 * X[y == 1, 0]              # a missed 1 costs more for large X
     >>> cost[y == 0, 1] = 5
     >>> model = CostSensitiveAuxMLP(1, 32, loss="bayes_risk", n_networks=2, random_state=0)
     >>> model.fit(X, y, cost=cost).predict([[0.1], [0.9]])

@@ -22,13 +22,13 @@ class Target(NamedTuple):
     Parameters
     ----------
     cost : Tensor of shape (n_samples, n_decisions)
-        Cost vectors, in units of the training.
+        Cost vectors, in the unit of the training.
     label : Tensor of int64 of shape (n_samples,)
         Index of the true class.
     weight : Tensor of shape (n_samples,), default=None
-        Weights of the samples, with a mean of 1 over the training set; None for equal ones.
+        Weights of the samples, with a mean of 1 over the training set. If None, all are equal.
     matrices : Tensor of shape (n_samples, n_classes, n_decisions), default=None
-        Cost matrix of each sample, if costs are known when deciding.
+        Cost matrix of each sample, if costs are known at prediction time.
     """
 
     cost: Tensor
@@ -40,35 +40,36 @@ class Target(NamedTuple):
 class Loss(ABC):
     """Loss of one head. Subclass it for your own loss, and pass an instance as ``loss=``.
 
-    The outputs are estimated costs. A loss with other outputs says how many it has, in `n_outputs`,
-    how costs follow from them, in `to_cost`, and where they start, in `start_bias`.
+    By default, the outputs are estimated costs. A loss with other outputs overrides `n_outputs`
+    (the number of outputs), `to_cost` (the costs that follow from them) and `start_bias` (their
+    initial biases).
     """
 
     @abstractmethod
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
-        """Loss of every sample, without its weight.
+        """Return the loss of every sample, without its weight.
 
         Parameters
         ----------
         outputs : Tensor of shape (..., n_samples, n_outputs)
-            Outputs of one head, or of several heads stacked in front.
+            Outputs of one head, or of several heads along the first dimensions.
         target : Target
             Costs and labels of the samples.
 
         Returns
         -------
         Tensor of shape (..., n_samples)
-            Losses, not yet averaged.
+            Losses before averaging.
         """
 
     def n_outputs(self, n_classes: int, n_decisions: int) -> int:
-        """Number of outputs of a head; by default one for the cost of each decision.
+        """Return the number of outputs of a head, by default one for each decision.
 
         Parameters
         ----------
         n_classes, n_decisions : int
-            Number of classes, and number of cost columns, which are the classes unless the costs
-            name other decisions.
+            Number of classes and of cost columns. The columns are the classes, unless the costs
+            have other decisions.
 
         Returns
         -------
@@ -83,31 +84,31 @@ class Loss(ABC):
         return (losses if target.weight is None else losses * target.weight).mean(dim=-1)
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
-        """Convert outputs to estimated costs; by default the outputs themselves.
+        """Convert outputs to estimated costs. By default, these are the outputs themselves.
 
         Parameters
         ----------
         outputs : Tensor of shape (..., n_outputs)
             Outputs of a head.
         statistics : object
-            Statistics of the training costs, with the arrays `mean`, the mean cost vector
-            (n_decisions,), `class_mean`, the mean cost vector of each class (n_classes,
-            n_decisions), and `prior`, the class frequencies (n_classes,).
+            Statistics of the training costs with three arrays: `mean`, the mean cost vector
+            (n_decisions,); `class_mean`, the mean cost vector of each class (n_classes,
+            n_decisions); and `prior`, the class frequencies (n_classes,).
 
         Returns
         -------
         Tensor of shape (..., n_decisions)
-            Estimated costs, in units of the training.
+            Estimated costs, in the unit of the training.
         """
         return outputs
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Initial biases of a head: the mean cost vector, the best constant; 0 for other outputs.
+        """Return the initial biases of a head: the mean cost vector, or 0 for other outputs.
 
         Parameters
         ----------
         statistics : object
-            Statistics of the training costs, as in `to_cost`.
+            Statistics of the training costs, same as in `to_cost`.
 
         Returns
         -------
@@ -132,7 +133,7 @@ class Loss(ABC):
         return self
 
     def _for_more_samples(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
-        """The loss for a training that continues with other samples, or in a stream with more."""
+        """The loss for a training that continues with other samples, or with more in a stream."""
         return self
 
     def _rescaled(self, factor: float, shift: float) -> Loss:
@@ -147,13 +148,13 @@ class Loss(ABC):
 class ProbabilisticLoss(Loss):
     """Loss whose outputs give class probabilities, so that a temperature may be learnt.
 
-    The estimated costs are the expected costs under the probabilities. By default there is an
-    output for each class, which starts at the logarithm of the class frequency.
+    The estimated costs are the expected costs under these probabilities. By default, there is an
+    output for each class. Its initial bias is the logarithm of the class frequency.
     """
 
     @abstractmethod
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """Class probabilities, from which the estimated costs follow.
+        """Return the class probabilities, from which the estimated costs follow.
 
         Parameters
         ----------
@@ -167,19 +168,19 @@ class ProbabilisticLoss(Loss):
         """
 
     def n_outputs(self, n_classes: int, n_decisions: int) -> int:
-        """Number of outputs of a head; by default one for each class."""
+        """Return the number of outputs of a head, by default one for each class."""
         return n_classes
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
-        """Expected cost of each prediction under the class probabilities."""
+        """Return the expected cost of each prediction under the class probabilities."""
         return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Initial biases: the logarithms of the class frequencies; 0 for other outputs."""
+        """Return the logarithms of the class frequencies as initial biases, or 0."""
         return self._start(statistics, torch.as_tensor(statistics.prior).log())
 
     def with_temperature(self, outputs: Tensor, temperature: float) -> Tensor:
-        """Outputs with less confident probabilities: logits divided by the temperature.
+        """Return outputs whose logits are divided by the temperature.
 
         Parameters
         ----------
@@ -196,7 +197,7 @@ class ProbabilisticLoss(Loss):
         return outputs / temperature
 
     def with_probabilities(self, outputs: Tensor, probability: Tensor) -> Tensor:
-        """Outputs with other class probabilities; by default their logarithms.
+        """Return outputs with other class probabilities, by default their logarithms.
 
         Parameters
         ----------
@@ -208,7 +209,7 @@ class ProbabilisticLoss(Loss):
         Returns
         -------
         Tensor of the shape of `outputs`
-            Outputs for which `probabilities` returns these.
+            Outputs for which `probabilities` returns `probability`.
         """
         return probability.log()
 
@@ -224,8 +225,8 @@ class ProbabilisticLoss(Loss):
 class LayerWiseLoss(nn.Module):
     """The training objective: sum over hidden layers of alpha_i L_i, plus the loss of the output.
 
-    That of several networks is the sum of their objectives. The networks share no weights, so that
-    minimising the sum minimises each.
+    The objective of several networks is the sum of their objectives. The networks share no weights.
+    Minimising the sum therefore minimises each objective.
 
     Parameters
     ----------
@@ -256,20 +257,20 @@ class LayerWiseLoss(nn.Module):
         self.alphas = nn.Buffer(weights, persistent=False)
 
     def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
-        """Weighted sum of the heads' mean losses, and these losses.
+        """Return the weighted sum of the heads' mean losses, and these losses.
 
         Parameters
         ----------
         outputs : sequence of Tensor of shape (n_networks, n_samples, n_classes)
-            Outputs of the heads, the output layer last.
+            Outputs of the heads. The output layer is last.
         target : Target
-            Costs, labels and weights of the batch: of one set of rows for all networks, or of a
-            set for each, concatenated.
+            Costs, labels and weights of the batch. All networks have the same samples, or each
+            network has its own samples, which are concatenated.
 
         Returns
         -------
         total : Tensor of shape ()
-            The objective; the weight of the output layer is 1.
+            The objective. The weight of the output layer is 1.
         losses : Tensor of shape (n_heads + 1, n_networks)
             Mean loss of each head of each network, detached from the graph.
         """

@@ -1,4 +1,4 @@
-"""Losses whose outputs are the estimated costs: one-sided, of the paper, squared and softmin."""
+"""Losses whose outputs are the estimated costs: one-sided (the paper's), squared and softmin."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def one_sided_sign(cost: Tensor) -> Tensor:
 class OneSided(Loss):
     """One-sided regression: estimates may undershoot the smallest cost and overshoot the others.
 
-    The loss of outputs r against costs c is the sum over k of ``max(z_k (r_k - c_k), 0)``, with z =
-    +1 where c_k is the smallest cost of the row, and -1 elsewhere. If the smallest cost is 0, the
-    loss bounds the cost of the prediction argmin r from above.
+    The loss of outputs r for costs c is the sum over k of ``max(z_k (r_k - c_k), 0)``. Here z_k is
+    +1 if c_k is the smallest cost of the sample, and -1 otherwise. If the smallest cost is 0, the
+    loss is an upper bound of the cost of the prediction argmin r.
 
     The outputs of the network and of the auxiliary heads are estimated costs.
 
@@ -52,17 +52,16 @@ class OneSided(Loss):
 class SmoothOneSided(Loss):
     """The smooth upper bound of the one-sided loss.
 
-    The sum over the classes of ``tau ln(1 + exp(z (r - c) / tau))``, with z as in `OneSided`.
-    The outputs are the estimated costs. CSDNN is pretrained with this loss.
+    The loss is the sum over the classes of ``tau ln(1 + exp(z (r - c) / tau))``, with z as in
+    `OneSided`. The outputs are the estimated costs. CSDNN is pretrained with this loss.
 
     Parameters
     ----------
     tau : float, default=0.1
-        Width of the smoothing, in units of the mean cost above each row's minimum. For `tau`
-        towards 0 the loss becomes the one-sided loss. The formula of the paper has tau = 1 in
-        currency, which corresponds to `tau` = 0.2 if a mistake costs 5 on average, as with
-        randomized proportional costs of balanced classes. In our measurements, larger widths gave
-        higher costs.
+        Width of the smoothing. Its unit is the mean cost above each sample's minimum. For `tau`
+        towards 0, the loss becomes the one-sided loss. In the paper, tau is 1 in currency. This
+        corresponds to `tau` = 0.2 if a mistake costs 5 on average, as with randomized proportional
+        costs of balanced classes. In our measurements, larger widths had higher costs.
 
     Raises
     ------
@@ -91,8 +90,8 @@ class SmoothOneSided(Loss):
     def __post_init__(self) -> None:
         if not self.tau > 0:
             raise ValueError(
-                f"tau must be positive, got {self.tau!r}: 0.1 is a good start, and OneSided() has "
-                "no smoothing."
+                f"tau must be positive, got {self.tau!r}. Start with 0.1, or use OneSided() for a "
+                "loss without smoothing."
             )
 
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
@@ -104,8 +103,8 @@ class SmoothOneSided(Loss):
 class Squared(Loss):
     """Squared error, the sum of ``(r - c) ** 2``: estimates are conditional mean costs.
 
-    The outputs are the estimated costs. A fee that a row pays for every decision is part of its
-    costs, and is learnt with them; subtract it first if it varies much from row to row.
+    The outputs are the estimated costs. If a sample pays a fee whatever the decision, the fee is
+    learnt as a part of its costs. Subtract the fee first if it varies much between samples.
 
     Examples
     --------
@@ -125,15 +124,15 @@ class Squared(Loss):
 class Softmin(Loss):
     """Cross-entropy between the soft minima of the costs and of the estimates.
 
-    Only differences between the estimates of one row matter to this loss; their common level is
-    set to the mean training cost. The outputs are the estimated costs up to that level.
+    Only differences between the estimates of a sample matter to this loss. Their common level is
+    set to the mean training cost. The outputs are the estimated costs up to this level.
 
     Parameters
     ----------
     tau : float, default=1.0
-        Temperature, in units of the mean cost above each row's minimum. Towards 0 the loss
-        becomes the cross-entropy on the cheapest class, towards infinity the squared error on
-        row-centred costs.
+        Temperature of the soft minima. Its unit is the mean cost above each sample's minimum.
+        Towards 0, the loss becomes the cross-entropy on the class with the lowest cost. Towards
+        infinity, it becomes the squared error on costs minus their mean over the classes.
 
     Raises
     ------
@@ -154,12 +153,12 @@ class Softmin(Loss):
 
     def __post_init__(self) -> None:
         if not self.tau > 0:
-            raise ValueError(f"tau must be positive, got {self.tau!r}: 1.0 is a good start.")
+            raise ValueError(f"tau must be positive, got {self.tau!r}. Start with 1.0.")
 
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
         target_p = F.softmax(-target.cost / self.tau, dim=-1)
         return -(F.log_softmax(-outputs / self.tau, dim=-1) * target_p).sum(dim=-1)
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
-        """Set the level of each row, which the loss leaves free, to the mean training cost."""
+        """Set the level of each sample to the mean training cost. The loss leaves it free."""
         return outputs - outputs.mean(dim=-1, keepdim=True) + float(statistics.mean.mean())

@@ -53,7 +53,7 @@ class Layout:
 
     def length(self, n_words: int) -> int:
         """The length of the sequences in rows of some number of words; 0 if there are none."""
-        sizes = [0, 0]  # of all arrays that are no sequences, and of one step of all sequences
+        sizes = [0, 0]  # of all arrays that are not sequences, and of one step of all sequences
         for dtype, shape in zip(self.dtypes, self.shapes):
             is_sequence = None in shape
             sizes[is_sequence] += _WORDS[dtype] * prod(n for n in shape if n is not None)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-# Maps are not pooled along a side with fewer pixels.
+# Maps with fewer pixels along a side are not pooled along it.
 SMALLEST_POOLED = 6
 
 # Kernels of 3 x 3 pixels see too little of an image with such a side, so that it is halved first.
@@ -18,8 +18,8 @@ LARGE = 48
 class BatchNorm(nn.BatchNorm2d):
     """Batch normalisation that accepts a batch of one value.
 
-    A single image whose maps have one pixel has no variance, so it is normalised by the running
-    statistics, and does not update them.
+    A single image whose maps have one pixel has no variance. It is therefore normalised with the
+    running statistics, and does not update them.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ class BatchNorm(nn.BatchNorm2d):
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions, whose output is added to the input."""
+    """Two convolutions. Their result is added to the input."""
 
     def __init__(self, n_channels: int) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class ResidualBlock(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The sum of input and change."""
+        """Return the sum of the input and the change."""
         change: Tensor = self.layers(x)
         return x + change
 
@@ -48,13 +48,12 @@ class ResidualBlock(nn.Module):
 class ResidualCNN(nn.Module):
     """Residual network on images: stages of a convolution, max pooling and residual blocks.
 
-    The pixels are normalised. Then they pass a convolution with half of the maps of the first
-    stage. Large images are halved there by max pooling, with one such convolution for each
-    pooling, until both sides have less than 48 pixels. Each stage begins with a
-    convolution and max pooling, which halves sides of 6 pixels or more. Each residual block adds
-    the result of two convolutions to its input. The kernels have 3 x 3 pixels. Batch normalisation
-    and a ReLU follow each convolution, after its pooling. A linear layer reads the maximum of each
-    map of the last block.
+    Normalised pixels first pass a convolution with half of the maps of the first stage. Images with
+    a side of 48 pixels or more are halved there by max pooling, with one such convolution for each
+    halving, until they are smaller. Each stage begins with a convolution and max pooling. Pooling
+    halves sides of 6 pixels or more. Each residual block adds the result of two convolutions to its
+    input. Kernels have 3 x 3 pixels. Batch normalisation and a ReLU follow each convolution and its
+    pooling. A linear layer reads the maximum of each map of the last block.
 
     Parameters
     ----------
@@ -115,8 +114,8 @@ class ResidualCNN(nn.Module):
         return tuple(f"stage{i}.block{j}" for i in stages for j in blocks)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n_samples, n_outputs) for images (n_samples, n_channels, height, width)."""
-        # In the order of the convolutions; rounding depends on it.
+        """Map images (n_samples, n_channels, height, width) to (n_samples, n_outputs)."""
+        # This is the memory order of the convolutions. Rounding depends on it.
         x = self.first(self.normalize(x.contiguous(memory_format=torch.channels_last)))
         for i in range(1, self.n_stages + 1):
             x = self.get_submodule(f"stage{i}")(x)
@@ -134,6 +133,6 @@ def convolution(n_inputs: int, n_maps: int, window: Sequence[int] = (1, 1)) -> n
     """A convolution that keeps the size of its maps, max pooling, normalisation and a ReLU."""
     layers: list[nn.Module] = [nn.Conv2d(n_inputs, n_maps, 3, padding=1, bias=False)]
     if max(window) > 1:
-        # What follows has fewer values to compute than after a ReLU.
+        # Normalisation and ReLU are faster after pooling, because fewer values are left.
         layers.append(nn.MaxPool2d(tuple(window)))
     return nn.Sequential(*layers, BatchNorm(n_maps), nn.ReLU())

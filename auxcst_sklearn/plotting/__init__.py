@@ -1,6 +1,6 @@
-"""Displays: models compared, the cost of mistakes, thresholds, the losses of layers.
+"""Displays of compared models, of the cost of mistakes, of thresholds and of losses of layers.
 
-They follow scikit-learn's convention: ``from_...`` creates and draws one, ``plot`` draws it again.
+As in scikit-learn, ``from_...`` creates a display and draws it. ``plot`` draws it again.
 """
 
 from ._comparison import CostComparisonDisplay

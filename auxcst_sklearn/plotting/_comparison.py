@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class CostComparisonDisplay:
     """Mean costs of models minus the cost of a baseline, with intervals of the differences.
 
-    Created by :meth:`from_comparison`. Blue costs less than the baseline, orange more; the
-    intervals of grey rows include zero.
+    Created by :meth:`from_comparison`. Blue models have a lower cost than the baseline, and orange
+    models a higher cost. The intervals of grey models include zero.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class CostComparisonDisplay:
     >>> table = compare_costs(models, X, y, cost_matrix=[[0, 1, 1], [1, 0, 1], [1, 10, 0]])
     >>> display = CostComparisonDisplay.from_comparison(table)
     >>> display.ax_.get_xlabel()
-    'cost minus that of logistic regression, 0.167 (95 % intervals)'
+    'cost minus the cost of logistic regression, 0.167 (95 % intervals)'
     """
 
     comparison: Any
@@ -70,12 +70,12 @@ class CostComparisonDisplay:
         Parameters
         ----------
         rows : sequence of str, default=None
-            Names of the rows to draw; None for all.
+            Names of the rows to draw. If None, all rows are drawn.
 
         Raises
         ------
         ValueError
-            If the comparison lacks one of the rows, or its baseline.
+            If the comparison lacks one of the rows, or the baseline.
         """
         table, names = self.comparison, list(self.comparison.index)
         columns = ("cost", "difference", "low", "high")
@@ -83,8 +83,8 @@ class CostComparisonDisplay:
         wanted = names if rows is None else list(rows)
         if not np.isnan(mean).any() or not set(wanted) <= set(names):
             raise ValueError(
-                f"The comparison has the rows {names}; expected among them {wanted} and the "
-                "baseline, which has no difference."
+                f"The comparison has the rows {names}. Expected {wanted} among them, and a "
+                "baseline, whose difference is NaN."
             )
         base = int(np.isnan(mean).argmax())
         shown = [i for i, name in enumerate(names) if name in wanted and i != base]
@@ -96,7 +96,7 @@ class CostComparisonDisplay:
         self.bars_ = ax.barh(places, mean, height=0.6, color=colors, alpha=0.75)
         ax.errorbar(mean, places, xerr=[mean - low, high - mean], fmt="none", color="k", capsize=4)
         largest = np.abs(mean).max(initial=0) or 1.0
-        digits = max(0, 3 - int(np.ceil(np.log10(largest))))  # three of the largest
+        digits = max(0, 3 - int(np.ceil(np.log10(largest))))  # the largest has three digits
         for place, end, difference in zip(places, np.maximum(high, 0), mean):
             text = f"{difference:+,.{digits}f}"
             ax.annotate(text, (end, place), (6, 0), textcoords="offset points", va="center")
@@ -105,7 +105,8 @@ class CostComparisonDisplay:
         ax.invert_yaxis()
         ax.margins(x=0.12)
         theirs = f"{names[base]}, {amount(cost[base])}"
-        ax.set_xlabel(f"cost minus that of {theirs}{' ' + unit if unit else ''} (95 % intervals)")
+        theirs += f" {unit}" if unit else ""
+        ax.set_xlabel(f"cost minus the cost of {theirs} (95 % intervals)")
         tidy(ax)
         ax.grid(visible=False)
         return self

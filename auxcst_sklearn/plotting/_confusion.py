@@ -27,7 +27,7 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
     confusion_matrix : ndarray of shape (n_classes, n_decisions)
         Costs of each true class (row) and prediction or decision (column).
     display_labels : array-like of shape (n_classes,), default=None
-        Names of the classes. If None, they are numbered.
+        Names of the classes. If None, the classes are numbered.
     decisions : array-like of shape (n_decisions,), default=None
         Names of the columns, if they are decisions other than the classes.
 
@@ -63,13 +63,14 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         sample_weight: ArrayLike | None = None,
         **kwargs: Any,
     ) -> CostConfusionDisplay:
-        """Draw the costs of a classifier; of its decisions, if they are not the classes.
+        """Draw the costs of a classifier's predictions, or of its decisions.
 
         Parameters
         ----------
         cost, cost_matrix, sample_weight : array-like or DataFrame, default=None
-            As in :meth:`from_predictions`, in the order of `classes_` and `decisions_`. Without
-            costs, the `cost_matrix` of the estimator. Matrices of samples are known when deciding.
+            Same as in :meth:`from_predictions`, in the order of `classes_` and `decisions_`.
+            Without costs, the `cost_matrix` of the estimator is used. Cost matrices of samples are
+            also used for the decisions.
         **kwargs : dict
             Other arguments of :meth:`from_predictions` and :meth:`plot`.
         """
@@ -102,15 +103,15 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
 
         Parameters
         ----------
-        As of :func:`auxcst_sklearn.metrics.mean_cost`, and:
+        Same as in :func:`auxcst_sklearn.metrics.mean_cost`, and:
 
         labels : array-like, default=None
-            The classes to draw, in the order of the axes. If None, the order of `classes`.
+            The classes to draw, in the order of the axes. If None, all `classes` in their order.
         normalize : {"true", "pred", "all"}, default=None
-            Divide costs by the number of samples: of the true class (row), of the prediction
-            (column), or of the whole matrix, which then adds up to the mean cost.
+            Divide costs by the number of samples of the true class (row), of the prediction
+            (column), or of the whole matrix. With "all", the matrix adds up to the mean cost.
         display_labels : array-like, default=None
-            Names to write at the axes, in the order of the labels. If None, the labels.
+            Names on the axes, in the order of `labels`. If None, `labels` themselves.
         """
         given = {"y_true": y_true, "y_pred": y_pred}
         named = classes, decisions, sample_weight
@@ -130,7 +131,7 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         return cls(paid, display_labels=display_labels, decisions=other).plot(**plot_kw)
 
     def plot(self, *, include_values: bool = True, **kwargs: Any) -> CostConfusionDisplay:
-        """Draw the matrix, as :meth:`sklearn.metrics.ConfusionMatrixDisplay.plot`."""
+        """Draw the matrix, as in :meth:`sklearn.metrics.ConfusionMatrixDisplay.plot`."""
         text_kw, values_format = kwargs.get("text_kw") or {}, kwargs.get("values_format")
         super().plot(include_values=False, **{"cmap": "Blues", **kwargs})
         if self.im_.colorbar is not None:

@@ -13,16 +13,16 @@ COLORS = ["#0072B2", "#D55E00", "#009E73"]
 
 
 class Display:
-    """What the methods of all displays share.
+    """Descriptions that the methods of all displays share.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted classifier, or a pipeline or search that ends with one.
+        Fitted classifier, or a pipeline or search that ends with a classifier.
     X, y : array-like of shape (n_samples, n_features) and (n_samples,)
         Samples and their true labels.
     ax : matplotlib Axes, default=None
-        Axes to draw on; None for a new figure.
+        Axes to draw on. If None, a new figure is created.
     unit : str, default=None
         Unit of the costs, such as "EUR".
     **plot_kw : dict
@@ -31,7 +31,7 @@ class Display:
     Returns
     -------
     display : object
-        The display, drawn.
+        The drawn display.
     """
 
 

@@ -30,10 +30,10 @@ class LayerLossDisplay:
     epochs : ndarray of shape (n_epochs,)
         Numbers of the epochs.
     losses : dict of str to ndarray of shape (n_epochs,)
-        Mean loss of each head, first hidden layer to "output", on the training rows; if there is
-        more than one head, "total", the weighted sum that was minimized, comes last.
+        Mean loss of each head on training samples, from the first hidden layer to "output". If
+        there is more than one head, "total", the weighted sum that was minimised, comes last.
     held_out : dict of str to ndarray of shape (n_epochs,), default=None
-        The same on the rows that early stopping held out, drawn dashed.
+        Losses on validation samples. They are drawn dashed.
 
     Attributes
     ----------
@@ -63,27 +63,26 @@ class LayerLossDisplay:
     def from_estimator(cls, estimator: Any, **plot_kw: Any) -> LayerLossDisplay:
         """Draw the training of a fitted network.
 
-        Losses on the training rows are averaged over an epoch in which the network changes and
-        dropout is active. Those on held-out rows are taken after each epoch, and may be lower for
+        Losses on training samples are means over an epoch. In it the network changes and dropout is
+        active. Losses on validation samples are computed after each epoch. They may be lower for
         this reason.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted network, a pipeline that ends with one, or a search with such a best estimator.
+            Fitted network, or a pipeline or search that ends with a network.
 
         Raises
         ------
         TypeError
-            If the estimator records no `history_`.
+            If the estimator has no `history_`.
         """
         check_is_fitted(estimator)
         network = final_estimator(estimator)
         if not hasattr(network, "history_"):
             raise TypeError(
-                f"estimator is a {type(network).__name__}, which has no history_; expected a "
-                "network of auxcst_sklearn, a pipeline that ends with one, or a search with one "
-                "as best_estimator_."
+                f"estimator is a {type(network).__name__}, which has no history_. Pass a network "
+                "of auxcst_sklearn, or a pipeline or search that ends with a network."
             )
         epochs = np.array([record["epoch"] for record in network.history_])
         train, held_out = (_losses(network.history_, part) for part in ("train", "valid"))
@@ -96,7 +95,7 @@ class LayerLossDisplay:
         self.figure_ = ax.figure
         self.lines_ = self._draw(self.losses, "-")
         self.held_out_lines_ = self._draw(self.held_out or {}, "--")
-        name = "loss (solid: training, dashed: held out)" if self.held_out else "training loss"
+        name = "loss (solid: training, dashed: validation)" if self.held_out else "training loss"
         ax.set(xlabel="epoch", ylabel=name)
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         tidy(ax)

@@ -34,45 +34,46 @@ class CostThresholdDisplay:
     Parameters
     ----------
     thresholds : ndarray of shape (n_thresholds,)
-        The distinct probabilities, ascending, and infinity, at which nothing is predicted positive.
-        Between two thresholds the upper one decides.
+        The distinct probabilities in ascending order, and infinity. At infinity, nothing is
+        predicted positive. Between two thresholds, decisions are as at the upper threshold.
     mean_cost : ndarray of shape (n_thresholds,)
         Mean cost of the decisions at each threshold, in the currency of the costs.
     alert_rate : ndarray of shape (n_thresholds,)
-        Fraction of the samples, or of their weights, predicted positive.
+        Fraction of the samples, or of their weights, that is predicted positive.
     bayes_threshold, bayes_cost, bayes_alert_rate : float, default=None
-        Threshold of the Bayes decision (None if samples have thresholds of their own), its mean
-        cost, and the fraction that it predicts positive (None if unknown).
+        Threshold of the Bayes decision, its mean cost, and the fraction that it predicts positive.
+        The threshold is None if each sample has its own. All three are None if the Bayes decision
+        is unknown.
     pos_label : label, default=None
         The positive class, for the axis labels.
 
     Attributes
     ----------
     best_threshold, best_cost, best_alert_rate : float
-        Threshold with the lowest mean cost (the smallest if there are several), its mean cost, and
-        the fraction that it predicts positive.
+        Threshold with the lowest mean cost, its mean cost, and the fraction that it predicts
+        positive. Of several such thresholds it is the smallest.
     ax_, figure_, legend_ : matplotlib Axes, Figure and Legend
         What is drawn.
     line_, best_point_ : matplotlib Line2D
         The curve, a step function, and the marker at the threshold with the lowest cost.
     bayes_line_ : matplotlib Line2D or None
-        A vertical line at the Bayes threshold, or a horizontal one at the cost of the Bayes
-        decision if each sample has its own threshold.
+        A vertical line at the Bayes threshold. If each sample has its own threshold, a horizontal
+        line at the cost of the Bayes decision.
     rate_axis_ : matplotlib Axes
-        The axis on top: the fraction predicted positive at the thresholds below.
+        The axis on top. It shows the fraction predicted positive at the thresholds below.
 
     Notes
     -----
-    With one cost matrix for all samples, the expected cost is minimised by predicting positive from
-    the probability ``(fp - tn) / (fp - tn + fn - tp)`` on, where fp, fn, tp and tn are the costs of
-    the four outcomes: the Bayes threshold. It is optimal for true probabilities. If the threshold
-    with the lowest cost is far from it, the estimated probabilities are not calibrated. If each
-    sample has its own matrix, each has its own Bayes threshold, and a single threshold may be more
-    expensive.
+    With one cost matrix for all samples, the expected cost is minimised by predicting positive if
+    the probability is at least ``(fp - tn) / (fp - tn + fn - tp)``, the Bayes threshold. Here fp,
+    fn, tp and tn are the costs of the four outcomes. This is optimal for true probabilities. If the
+    threshold with the lowest cost is far from it, the estimated probabilities are not calibrated.
+    If each sample has its own matrix, it has its own Bayes threshold. A single threshold may then
+    be more expensive.
 
     The cost of the best threshold is optimistic, because it is chosen on the plotted samples.
     Choose it on validation samples, or with
-    :class:`~sklearn.model_selection.TunedThresholdClassifierCV`, and report the cost on others.
+    :class:`~sklearn.model_selection.TunedThresholdClassifierCV`. Report the cost on other samples.
 
     Examples
     --------
@@ -122,24 +123,25 @@ class CostThresholdDisplay:
         ----------
         estimator : estimator
             Fitted binary classifier with `predict_proba`, or a pipeline or search that ends with
-            one.
+            such a classifier.
         cost, cost_matrix : array-like or DataFrame, default=None
-            As in :meth:`from_predictions`, in the order of `classes_`; without either, the
-            `cost_matrix` of the estimator.
+            Same as in :meth:`from_predictions`, in the order of `classes_`. Without costs, the
+            `cost_matrix` of the estimator is used.
         pos_label, sample_weight : label and array-like of shape (n_samples,), default=None
-            As in :meth:`from_predictions`.
+            Same as in :meth:`from_predictions`.
 
         Raises
         ------
-        AttributeError, ValueError
-            If the estimator has no `predict_proba`, or its decisions are not the classes; otherwise
-            as in :meth:`from_predictions`.
+        AttributeError
+            If the estimator has no `predict_proba`.
+        ValueError
+            If its decisions are not the classes, and as in :meth:`from_predictions`.
         """
         check_is_fitted(estimator)
         if (decisions := decisions_of(estimator)) is not None:
             raise ValueError(
-                f"The estimator decides between {decisions.tolist()}; a threshold is one between "
-                f"the classes {estimator.classes_.tolist()}. Pass its probabilities to "
+                f"The estimator decides between {decisions.tolist()}, but a threshold decides "
+                f"between the classes {estimator.classes_.tolist()}. Pass its probabilities to "
                 "from_predictions, with costs whose columns are the classes."
             )
         if cost is None and cost_matrix is None:
@@ -170,19 +172,20 @@ class CostThresholdDisplay:
         y_true, y_proba : array-like of shape (n_samples,)
             True labels, and probabilities of the positive class.
         cost : array-like of shape (n_samples, 2, 2) or (n_samples, 2), or DataFrame, default=None
-            Cost matrix of each sample, or the row of its true class. Rows alone allow no Bayes
-            decision. Pass either `cost` or `cost_matrix`.
+            Cost matrix of each sample, or the row of its true class. The Bayes decision is only
+            known for matrices. Pass either `cost` or `cost_matrix`.
         classes : array-like of shape (2,), default=None
-            Labels of the cost columns, in their order. By default the labels of a DataFrame,
+            Labels of the cost columns, in their order. If None, the labels of a DataFrame,
             otherwise the sorted labels of `y_true`.
         pos_label : label, default=None
-            The positive class; None for the greater label if labels are numbers.
+            The positive class. If None, the greater label, which must be a number.
 
         Raises
         ------
         ValueError
-            If there are not two classes, `pos_label` is missing or not one of them, `y_proba` holds
-            no probabilities, or costs do not fit, as in :func:`auxcst_sklearn.metrics.mean_cost`.
+            If there are not two classes, if `pos_label` is missing or is not a class, if `y_proba`
+            does not contain probabilities, or if costs do not fit, as in
+            :func:`auxcst_sklearn.metrics.mean_cost`.
         """
         check_row_order(y_true=y_true, y_proba=y_proba, cost=cost)
         costs = _BinaryCosts.of(y_true, cost, cost_matrix, classes, pos_label, sample_weight)
@@ -209,7 +212,7 @@ class CostThresholdDisplay:
         Parameters
         ----------
         xscale : {"linear", "log"}, default="linear"
-            Scale of the thresholds. A logarithmic one shows more detail if positives are rare.
+            Scale of the thresholds. A logarithmic scale shows more detail if positives are rare.
         """
         lowest = 0.0 if xscale == "linear" else min(self.thresholds[self.thresholds > 0][0], 0.5)
         self.ax_ = ax = axes(ax)
@@ -229,7 +232,7 @@ class CostThresholdDisplay:
             marker="o",
             linestyle="none",
             clip_on=False,
-            label=f"least cost, threshold {at}:\n{_paid(self.best_cost, self.best_alert_rate)}",
+            label=f"lowest cost, threshold {at}:\n{_paid(self.best_cost, self.best_alert_rate)}",
         )
         of = "" if self.pos_label is None else f" of {self.pos_label}"
         ax.set(xlabel=f"threshold on the probability{of}", ylabel="mean cost")
@@ -245,7 +248,7 @@ class CostThresholdDisplay:
         paid = _paid(self.bayes_cost, self.bayes_alert_rate)
         style: dict[str, Any] = {"color": COLORS[1], "linestyle": "--"}
         if self.bayes_threshold is None:
-            label = f"Bayes decision for each row:\n{paid}"
+            label = f"Bayes decision for each sample:\n{paid}"
             return self.ax_.axhline(self.bayes_cost, label=label, **style)
         label = f"Bayes threshold {amount(self.bayes_threshold)}:\n{paid}"
         return self.ax_.axvline(np.clip(self.bayes_threshold, lowest, 1), label=label, **style)
@@ -260,7 +263,7 @@ class CostThresholdDisplay:
 
         top = self.ax_.secondary_xaxis("top")
         top.xaxis.set_major_formatter(rate)
-        top.set_xlabel("share predicted positive")
+        top.set_xlabel("fraction predicted positive")
         if few_decades:  # label thresholds between powers of ten, on both axes
             for axis in (self.ax_.xaxis, top.xaxis):
                 axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -276,10 +279,11 @@ def _paid(cost: float, alert_rate: float | None) -> str:
 
 
 class _BinaryCosts(NamedTuple):
-    """What both decisions cost for each sample (n, 2), and what they are decided by.
+    """Costs of both decisions for each sample (n, 2), and the matrices of the Bayes decision.
 
     Columns follow `classes`, in which `positive` is the place of the positive class. `matrix` is
-    one for all samples, or one for each (n, 2, 2), or None if costs are given for the true class.
+    one matrix for all samples, or one for each sample (n, 2, 2). It is None if only the costs of
+    the true class are known.
     """
 
     costs: NDArray[np.float64]
@@ -292,7 +296,7 @@ class _BinaryCosts(NamedTuple):
     def of(
         cls, y: ArrayLike, cost: Any, cost_matrix: Any, classes: Any, pos_label: Any, weight: Any
     ) -> _BinaryCosts:
-        """Costs from what the caller gives, checked."""
+        """Check what the caller passes."""
         given = {"y_true": y}
         found, other = labels_of_evaluation(
             cost, cost_matrix, classes, None, given, as_labels(y, "y_true")
@@ -301,7 +305,7 @@ class _BinaryCosts(NamedTuple):
             labels = found if other is None else other
             raise ValueError(
                 f"A threshold decides between two classes, but there are {labels.tolist()}. If "
-                "y_true lacks one of two, name both in classes=."
+                "y_true lacks one of the two, name both in classes=."
             )
         costs, _, weights = evaluated(given, cost, cost_matrix, found, None, weight)
         matrix = costs.values if costs.per_class else costs.matrices
@@ -309,9 +313,9 @@ class _BinaryCosts(NamedTuple):
         return cls(costs.vectors(), weights, found, _positive_class(pos_label, found), matrix)
 
     def curve(self, probability: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Thresholds, the mean cost and the share predicted positive at each.
+        """Thresholds, and for each the mean cost and the fraction predicted positive.
 
-        The thresholds are the distinct probabilities, ascending, and infinity.
+        The thresholds are the distinct probabilities in ascending order, and infinity.
         """
         thresholds, place = np.unique(probability, return_inverse=True)
         negative, positive = (self.weight * self.costs[:, k] for k in self._order())
@@ -325,7 +329,7 @@ class _BinaryCosts(NamedTuple):
         return np.append(thresholds, np.inf), total / weight[0], weight / weight[0]
 
     def bayes(self, probability: NDArray[Any]) -> dict[str, float | None]:
-        """Threshold of the Bayes decision, if it has one, its mean cost and alert rate."""
+        """Threshold (if there is a single one), mean cost and alert rate of the Bayes decision."""
         if self.matrix is None:
             return {}
         n, p = self._order()
@@ -335,7 +339,7 @@ class _BinaryCosts(NamedTuple):
         threshold = float(alarm / (alarm + miss)) if has_threshold else None
         if threshold is not None:
             is_positive = probability >= threshold
-        else:  # as argmin decides ties
+        else:  # ties are broken as in argmin
             cheaper = np.less if p else np.less_equal
             is_positive = cheaper((1 - probability) * alarm, probability * miss)
         chosen = self.costs[np.arange(len(probability)), np.where(is_positive, p, n)]
@@ -355,7 +359,7 @@ def _positive_class(pos_label: Any, classes: NDArray[Any]) -> int:
     if pos_label is None:
         if classes.dtype.kind not in "biuf":
             raise ValueError(
-                f"pos_label=None, but the classes {labels} are no numbers; name the class whose "
+                f"pos_label=None, but the classes {labels} are not numbers. Name the class whose "
                 "probability has the threshold in pos_label=."
             )
         return int(np.argmax(classes))

@@ -172,7 +172,7 @@ def series():
         "rule, temperature": "rule around the network",
         "MiniROCKET, logistic regression": "MiniROCKET in the rule",
     }
-    yield ["method", "cost (s.e.)", "sets that chose nothing", "log loss", "CPU time", "fits"]
+    yield ["method", "cost (s.e.)", "cost on other sets", "log loss", "CPU time", "fits"]
     for name, *cells in rst_table("series")[2:]:  # after the default itself
         shorter = [re.sub(r"\d+\.\d+", lambda m: f"{float(m[0]):.2f}", cell) for cell in cells]
         yield [labels.get(name, name), *shorter]

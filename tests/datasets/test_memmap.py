@@ -168,7 +168,7 @@ def test_strings_of_arrays_and_series_are_refused(tmp_path):
         ([1.0, 1e60], "float32", "holds 1e\\+60, which float32 cannot hold"),
         ([1.7e9 + i / 10 for i in range(99)], "float32", "differences float32 cannot hold"),
         ([1.7e9 + 40 * i for i in range(99)], "float32", "differences float32 cannot hold"),
-        (pd.to_datetime(["2026-01-01", "2026-01-02"]), "float32", "datetime64.*Make numbers"),
+        (pd.to_datetime(["2026-01-01", "2026-01-02"]), "float32", "datetime64.*Convert it"),
         ([[1], [2]], "float32", r"'x' of source holds \[1\]; expected numbers"),
         ([1j, 2], "float32", r"'x' of source holds .*1j"),
         (np.array([200], np.uint8), "int8", "which int8 cannot hold"),
@@ -223,11 +223,11 @@ def test_dask_is_computed_by_the_caller(frame, tmp_path, of):
 def test_files_that_are_there(tmp_path):
     path = tmp_path / "X.npy"
     to_memmap(np.zeros((2, 1)), path)
-    with pytest.raises(FileExistsError, match="pass overwrite=True"):
+    with pytest.raises(FileExistsError, match="Pass overwrite=True"):
         to_memmap(np.ones((3, 1)), path)
     assert to_memmap(np.ones((3, 1)), path, overwrite=True).tolist() == [[1], [1], [1]]
     (tmp_path / "Y.npy.part").touch()
-    with pytest.raises(FileExistsError, match="another call writes it, or was killed"):
+    with pytest.raises(FileExistsError, match="another call is writing it, or was interrupted"):
         to_memmap(np.ones((2, 1)), tmp_path / "Y.npy")
 
 
@@ -258,7 +258,7 @@ def test_a_killed_call_leaves_no_half_file(tmp_path):
 
 def test_two_calls_at_once_do_not_mix_their_rows(tmp_path):
     def blocks():
-        with pytest.raises(FileExistsError, match="another call writes it"):
+        with pytest.raises(FileExistsError, match="another call is writing it"):
             to_memmap(np.ones((2, 1)), tmp_path / "X.npy")
         yield np.zeros((2, 1))
 

@@ -27,7 +27,7 @@ def test_layer_losses_are_those_of_the_history(fitted):
     losses = display.losses
     total = losses["output"] + 0.2 * (losses["hidden1"] + losses["hidden2"])
     np.testing.assert_allclose(losses["total"], total, rtol=1e-5)
-    assert display.ax_.get_ylabel() == "loss (solid: training, dashed: held out)"
+    assert display.ax_.get_ylabel() == "loss (solid: training, dashed: validation)"
     labels = [text.get_text() for text in display.legend_.get_texts()]
     assert labels == ["hidden1", "hidden2", "output", "total"]
     assert len({tuple(np.ravel(line.get_color())) for line in display.lines_.values()}) == 4

@@ -85,7 +85,7 @@ def test_each_row_has_a_bayes_threshold_of_its_own(fraud):
     assert display.bayes_threshold is None
     assert display.bayes_alert_rate == pytest.approx(np.mean((p > own) & (own > 0)))
     assert set(display.bayes_line_.get_ydata()) == {display.bayes_cost}
-    assert "for each row" in display.legend_.get_texts()[0].get_text()
+    assert "for each sample" in display.legend_.get_texts()[0].get_text()
 
 
 def test_costs_by_which_the_positive_class_is_never_worth_it(fraud):

@@ -31,7 +31,7 @@ NORMS = {"layer_norm", "rms_norm"}
 RESHAPES = {"reshape", "unflatten", "view"}
 # Functions that may move axes although the shape stays; ``x.mT`` and its like call "get".
 PERMUTATIONS = {"get", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"}
-# Parts of one tensor that are put together again, as Swin does to halve its maps, are no new data.
+# Joining parts of one tensor, as Swin does to halve its maps, does not make new data.
 SELECTIONS = (
     "chunk contiguous flatten flip getitem index_select narrow pad roll select split squeeze "
     "unbind unsqueeze"
@@ -274,7 +274,7 @@ class Trace:
         if path in dict(self.module.named_modules()):
             return f"is a part of {module}, but does not run in its forward."
         parts = [self.name(call) for call in self.calls if not call[0].endswith("()")]
-        return f"is no part of {module}; expected 'auto', or some of {parts}."
+        return f"is not part of {module}; expected 'auto', or some of {parts}."
 
 
 def _refusal(module: nn.Module, x: Tensor | dict[str, Tensor], error: Exception) -> str:

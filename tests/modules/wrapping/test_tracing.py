@@ -169,7 +169,7 @@ def test_a_module_that_refuses_the_example():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nose", r"'nose', which is no part of Net; .* some of \['act:1', 'a', 'act:2', 'lstm'\]"),
+        ("nose", r"'nose', which is not part of Net; .* some of \['act:1', 'a', 'act:2', 'lstm'\]"),
         ("act", r"'act', which runs 2 times; expected one of \['act:1', 'act:2'\]"),
         ("act:3", "'act:3', which runs 2 times"),
         ("act:x", "'act:x', which runs 2 times"),
