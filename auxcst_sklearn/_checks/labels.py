@@ -1,8 +1,7 @@
-"""Labels of rows, and how they are spelt."""
+"""Labels of rows."""
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,8 @@ def check_labels(y: Any, name: str, remedy: str = "Drop them, also from X and th
         labels = np.asarray(decoded(y))
     except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
         return
-    first = y[0] if isinstance(y, list | tuple) and labels.dtype.kind == "U" else None
-    if isinstance(first, Enum) and str(first) != first.value:
-        raise ValueError(
-            f"{name} holds members of an Enum such as {first!r}, which numpy reads as "
-            f"{labels.flat[0]!s}; expected labels. Pass [label.value for label in {name}]."
-        )
-    if first is not None:  # in which a gap is the text "nan"
+    are_listed = isinstance(y, list | tuple) and labels.dtype.kind == "U"
+    if are_listed:  # a gap is the text "nan"
         labels = np.asarray(y, dtype=object)
     if labels.dtype.kind not in "OfMm" or labels.ndim == 0:
         return
@@ -41,7 +35,7 @@ def check_labels(y: Any, name: str, remedy: str = "Drop them, also from X and th
             f"Input {name} contains NaN or None for {sum(missing)} of {len(missing)} rows, first "
             f"in row {missing.index(True)}; expected a label for each row. {remedy}"
         )
-    if labels.dtype.kind == "O" and first is None:
+    if labels.dtype.kind == "O" and not are_listed:
         sorted_labels(labels.ravel(), name=name)
 
 
@@ -106,7 +100,6 @@ def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray
     else:
         unknown = np.unique(y)
     if len(unknown):
-        check_spelling(unknown, classes, name)
         raise ValueError(
             f"{name} holds labels that are not among the classes: {shorten(unknown)}; expected "
             f"labels among {shorten(classes)}. "
@@ -126,28 +119,6 @@ def if_encoded(y: NDArray[Any], named: NDArray[Any]) -> str:
         "order of the sorted labels, such as cost_matrix.loc[labels, labels].to_numpy() or "
         "np.asarray(cost), and no classes=."
     )
-
-
-def check_spelling(labels: NDArray[Any], others: NDArray[Any], name: str) -> None:
-    """Raise an error for labels that differ from others by spelling only."""
-    values, texts = set(others.tolist()), {str(other) for other in others.tolist()}
-    alike = {_plainest(other): other for other in others.tolist()}
-    for label in labels.tolist():
-        if label not in values and str(label) not in texts and _plainest(label) in alike:
-            raise ValueError(
-                f"{name} {shorten(labels)} and {shorten(others)} have {label!r} and "
-                f"{alike[_plainest(label)]!r}, which differ only by spaces, capitals or the text "
-                "of a number; expected one spelling everywhere. Rename one of them."
-            )
-
-
-def _plainest(label: Any) -> Any:
-    """A label without spaces around it and capitals, a number if it is the text of one."""
-    text = " ".join(str(label).split()).casefold()
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def shorten(labels: NDArray[Any], most: int = 10) -> str:

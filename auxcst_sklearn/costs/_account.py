@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._checks.calls import warn
 from .._checks.labels import (
     check_labels,
-    check_spelling,
     if_encoded,
     label_index,
     shorten,
@@ -256,7 +255,6 @@ def _labels_of_costs(
     named = f"The classes of {name}" if is_named else f"The columns of {name}"
     missing = np.setdiff1d(present, labels)
     if len(missing):
-        check_spelling(missing, labels, "y")
         raise ValueError(
             f"{named} are {labels.tolist()}, but y also holds {missing.tolist()}; expected a "
             "column for every class. "
@@ -317,13 +315,11 @@ def find_decisions(
                 f"decisions={labels.tolist()} must name each column of the costs once, in one "
                 "dimension."
             )
-        check_spelling(labels, classes, "decisions=")
         return None if np.array_equal(labels, classes) else labels
     costs = _named_rows(cost, cost_matrix)
     columns = column_names(costs, like=classes)
     if columns is None or labels_of_rows(costs, classes) is None:
         return None
-    check_spelling(columns, classes, "The columns of the costs")
     names = {str(label) for label in columns.tolist()}
     missing = [label for label in classes.tolist() if str(label) not in names]
     # A misspelt label, a transposed matrix, encoded labels, or decisions.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks.labels import check_spelling, if_encoded, shorten
+from .._checks.labels import if_encoded, shorten
 
 Labels = NDArray[Any]
 
@@ -258,7 +258,6 @@ def column_positions(labels: Labels, wanted_labels: Labels, name: str) -> list[i
         wanted = [_spelling(label, labels) for label in wanted]
     place = {label: i for i, label in enumerate(labels.tolist())}
     if set(place) != set(wanted) or len(place) != len(labels):
-        check_spelling(labels, wanted_labels, name)
         missing = [label for label in wanted if label not in place]
         remedy = encoded or "Rename the labels, or name all classes in classes=."
         raise ValueError(

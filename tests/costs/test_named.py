@@ -460,19 +460,11 @@ def test_a_permutation_of_the_classes_warns_once(model):
 
 
 @pytest.mark.parametrize("columns", [[" bad", "good"], ["Bad", "good"], ["good", "BAD "]])
-def test_names_that_differ_by_spelling_only_are_refused(columns):
-    alike = "differ only by spaces, capitals or the text of a number"
-    with pytest.raises(ValueError, match=alike):
-        cost_matrices({k: dict.fromkeys(columns, 1) for k in TERMS})
-    matrix = np.array([[0, 1], [2, 0]])
-    for given in ({"decisions": columns}, {"classes": ["bad", "good"], "decisions": columns}):
-        with pytest.raises(ValueError, match=alike):
-            mean_cost(Y, Y, cost_matrix=matrix, **given)
-        with pytest.raises(ValueError, match=alike):
-            MODELS["rule"](cost_matrix=matrix, **given).fit(X, Y)
-    with pytest.raises(ValueError, match=alike):
-        MODELS["rule"](cost_matrix=pd.DataFrame(matrix, ["bad", "good"], columns)).fit(X, Y)
-    with pytest.raises(ValueError, match=alike):
+def test_labels_are_matched_as_they_are_written(columns):
+    matrix = pd.DataFrame([[0, 1], [2, 0]], ["bad", "good"], columns)
+    with pytest.raises(ValueError, match="there is none for .'bad'. of the classes"):
+        MODELS["rule"](cost_matrix=matrix).fit(X, Y)
+    with pytest.raises(ValueError, match="y also holds .'Bad', 'Good'."):
         MODELS["rule"]().fit(X, np.char.title(Y), cost=C)
 
 
@@ -483,12 +475,8 @@ def test_keys_of_json_are_numbers_where_their_text_is_that_of_the_label():
     assert mean_cost(y, y[[1, 1, 2]], cost_matrix=matrix) == 4
     for odd in (["-2", "10.0", "1000"], ["-2", "10", "1e3"]):
         matrix = cost_matrices({a: {b: float(a != b) for b in odd} for a in odd})
-        with pytest.raises(ValueError, match="text of a number"):
+        with pytest.raises(ValueError, match="labels that are not among the classes"):
             mean_cost(y, y, cost_matrix=matrix)
-    with pytest.raises(ValueError, match="text of a number"):
-        cost_matrices({"10": {"10.0": 0, "2": 1}, "2": {"10.0": 1, "2": 0}})
-    with pytest.warns(UserWarning, match="sorted as"):
-        cost_matrices({a: {b: float(a != b) for b in ("-2", "-1")} for a in ("-2", "-1")})
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -114,15 +114,6 @@ def test_mistakes_in_a_table_are_named(terms, error, message):
         cost_matrices(terms)
 
 
-def test_numbers_as_strings_that_sort_differently_warn(recwarn):
-    labels = ["9", "10"]
-    with pytest.warns(UserWarning, match=r"strings, sorted as \['10', '9'\]. If y holds numbers"):
-        cost_matrices({true: dict.fromkeys(labels, 1) for true in labels})
-    recwarn.clear()
-    cost_matrices({true: dict.fromkeys("12", 1) for true in "21"})
-    assert not recwarn.list
-
-
 def test_an_estimator_decides_by_them():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
