@@ -113,40 +113,10 @@ def holds_string(values: NDArray[Any]) -> bool:
     return any(isinstance(value, str | bytes) for value in values.flat)
 
 
-def check_frame(X: Any, *, cells: bool = True) -> None:
-    """Raise an error for data that numpy and scikit-learn misread, or refuse unhelpfully.
-
-    With `cells` also for times, which are neither numbers nor categories.
-    """
-    check_in_memory(X)
+def check_frame(X: Any) -> None:
+    """Raise an error for masked values and for times, which numpy and scikit-learn misread."""
     check_no_mask(X, "X")
-    if cells:
-        refuse_times(X)
-
-
-# Data on a disk or on other machines, by the module of their type.
-_ELSEWHERE = (
-    "dask.",
-    "dask_expr.",
-    "datasets.arrow_dataset",
-    "datasets.iterable_dataset",
-    "polars.lazyframe",
-    "pyarrow.",
-    "zarr.",
-)
-
-
-def check_in_memory(X: Any, name: str = "X") -> None:
-    """Raise an error for data that numpy would silently load as a whole, or misinterpret."""
-    if isinstance(X, np.ndarray | list):
-        return
-    kinds = [f"{kind.__module__}.{kind.__name__}" for kind in type(X).__mro__]
-    if any(kind.startswith(_ELSEWHERE) for kind in kinds):
-        raise ValueError(
-            f"{name} is a {kinds[0]}, which would be read as a whole; expected rows in memory or a "
-            "memory map. Write them to one by auxcst_sklearn.datasets.to_memmap, or load them if "
-            "they are few, by their compute(), collect(), to_pandas() or [:]."
-        )
+    refuse_times(X)
 
 
 # How the names of types of times begin: of numpy, pandas, Arrow and polars.

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from .._checks.calls import error_context, inherit_docs, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
-from .._checks.data import are_named, check_frame
+from .._checks.data import are_named, check_no_mask
 from .._inputs.arrays import has_columns_of_fit
 from .._inputs.sample import Sample
 from .._training.folds import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
@@ -252,7 +252,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
         """The caller's rows, which can be selected; their values are checked by the members."""
-        check_frame(X, cells=False)
+        check_no_mask(X, "X")
         (X,) = indexable(X)
         shape = getattr(X, "shape", None) or np.asarray(X, dtype=object).shape
         # One dimension is for texts, of which a pipeline makes features.

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._checks.calls import error_context
-from .._checks.data import check_in_memory, check_row_order, check_weight
+from .._checks.data import check_row_order, check_weight
 from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
 from .._inputs.arrays import Preprocessor
 from .._inputs.sample import Sample
@@ -89,8 +89,7 @@ def validate(
 def _check_meant(
     X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any = None, suffix: str = ""
 ) -> None:
-    """Raise an error for labels, costs or an order of rows that are probably mistakes."""
-    check_in_memory(cost, f"cost{suffix}")
+    """Raise an error for missing labels, or an order of rows that is probably a mistake."""
     check_labels(y, f"y{suffix}")
     given = {"X": X, "y": y, "cost": cost, "sample_weight": sample_weight}
     check_row_order(**{f"{name}{suffix}": given[name] for name in given}, groups=groups)
