@@ -18,7 +18,7 @@ from .batches import Batch, Batches, Rows
 from .checkpoints import Checkpoints, TrainingCheckpoints
 from .geometric_mean import PRIOR_ROWS
 from .net import STOP_TEMPERATURES, CostNet
-from .runtime import InterruptWatch, processes, report, reports
+from .runtime import processes, report, reports
 from .schedule import INTERVAL, EarlyStopping, Schedule, WeightAverage
 
 # Values of an epoch that a line of progress has.
@@ -26,7 +26,7 @@ SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
 
 
 class CallbackStop(Exception):  # noqa: N818
-    """A callback ended the training; skorch raises KeyboardInterrupt for this, as for Ctrl-C."""
+    """A callback ended the training, by a KeyboardInterrupt as in skorch."""
 
 
 @dataclass(eq=False, repr=False)
@@ -71,7 +71,7 @@ class Training:
     def _begin(self, checkpoints: Checkpoints | None) -> None:
         net, rows = self.net, self.rows
         net.prepare_optimizer()
-        self.group, self.interrupts = processes(), InterruptWatch()
+        self.group = processes()
         self.group.copy_from_first(net.module_)
         self.parameters = [p for part in net.optimizer_.param_groups for p in part["params"]]
         self.notifies_batches = self._is_defined("on_batch_begin", "on_batch_end")
@@ -108,7 +108,7 @@ class Training:
         """Train to the last epoch, or until early stopping or a callback ends it."""
         net, rows = self.net, self.rows
         try:
-            with self.interrupts, torch.enable_grad():
+            with torch.enable_grad():
                 with suppress(CallbackStop):
                     self._notify("on_train_begin", X=rows, y=None)
                     self._run_epochs()
@@ -264,12 +264,10 @@ class Training:
     # --------------------------------------------------------------- callbacks
 
     def _notify(self, method: str, **given: Any) -> None:
-        """Call the callbacks, and distinguish their request to stop from the user's interrupt."""
+        """Call the callbacks; an interrupt within them ends the training, others end the fit."""
         try:
             self.net.notify(method, **given)
         except KeyboardInterrupt as stop:
-            if self.interrupts.seen:
-                raise
             raise CallbackStop from stop
 
     def _is_defined(self, *methods: str) -> bool:
