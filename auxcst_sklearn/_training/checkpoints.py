@@ -1,11 +1,10 @@
-"""Checkpoints of a fit: files that are written atomically, and checked when read."""
+"""Checkpoints of a fit: files that are written atomically."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
-from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
@@ -22,7 +21,6 @@ from ..modules._network import plain_attributes, set_attributes
 from .runtime import report
 from .schedule import Plateaus
 
-HEADER = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
 # Replaced by a name of the fit in a folder's name, so that each candidate of a search has its own.
 OF_FIT = "{fit}"
@@ -41,12 +39,6 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError:
         part.unlink(missing_ok=True)
         raise
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 class Checkpoints:
@@ -162,7 +154,7 @@ class TrainingCheckpoints:
         """The state after the last epoch with an undamaged file; None without one."""
         for path in self._paths():
             try:
-                return _read(path)
+                return torch.load(path, weights_only=True)
             except (OSError, ValueError, RuntimeError, UnpicklingError, EOFError, BadZipFile) as e:
                 warn(
                     f"The checkpoint {path} is damaged ({e}); the one before it is used, or the "
@@ -177,10 +169,9 @@ class TrainingCheckpoints:
         """Write a state; a full disk only gives a warning."""
         buffer = BytesIO()
         torch.save(dict(state), buffer)
-        content = buffer.getvalue()
         path = self.folder / f"{self.name}-{state['epoch']:08d}.pt"
         try:
-            write_whole(path, HEADER + sha256(content).digest() + content)
+            write_whole(path, buffer.getvalue())
             for old in self._paths()[KEPT:]:
                 old.unlink(missing_ok=True)
         except OSError as error:
@@ -189,16 +180,6 @@ class TrainingCheckpoints:
                 "earlier checkpoints stay.",
                 RuntimeWarning,
             )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    content = path.read_bytes()
-    if not content.startswith(HEADER):
-        raise ValueError("it does not begin as one of this version")
-    digest, state = content[len(HEADER) :][:32], content[len(HEADER) + 32 :]
-    if sha256(state).digest() != digest:
-        raise ValueError("its checksum is another one")
-    return torch.load(BytesIO(state), weights_only=True)
 
 
 def get_state(training: Any) -> dict[str, Any]:

@@ -136,8 +136,6 @@ def resolve_device(device: str) -> str:
     return "cpu" if device == "auto" else device
 
 
-
-
 # ----------------------------------------------------------------------------------------- log
 
 logger = logging.getLogger("auxcst_sklearn")
