@@ -22,9 +22,6 @@ FEW_CLASSES = 16
 # probability of zero, no cost of a mistake, however large, could change the decision.
 SMALLEST_SHARE = 1e-3
 
-# Costs are extreme if an even share of the smoothing exceeds a class probability on which a
-# decision depends by this factor. With two classes and smoothing 0.05: a miss of 200 alarms.
-EXTREME = 5
 
 # Largest number of values computed at once for the costs of all classes, about a megabyte.
 LARGEST_TABLE = 2**18
@@ -48,11 +45,11 @@ class CrossEntropy(ProbabilisticLoss):
         overconfidence. It is removed from the estimated probabilities, so that they remain
         probabilities of the labels; a thousandth of them remains where nothing else would.
 
-        If the costs are extreme, so that decisions depend on class probabilities below a fifth of
-        what each class gets, estimators spread it in proportion to the class frequencies instead,
-        and do not remove it: a share of the class frequencies remains in the probabilities. None is
-        then below ``1 / n / (n_classes - 1)`` for n training samples, because they cannot show that
-        a class is rarer.
+        If the costs are extreme, so that decisions depend on class probabilities below ``1 / (100
+        n_classes)``, estimators spread it in proportion to the class frequencies instead, and do
+        not remove it: a share of the class frequencies remains in the probabilities. None is then
+        below ``1 / n / (n_classes - 1)`` for n training samples, because they cannot show that a
+        class is rarer.
 
     Raises
     ------
@@ -90,7 +87,7 @@ class CrossEntropy(ProbabilisticLoss):
         n, n_classes = statistics.weight.sum(), len(statistics.weight)
         # Under extreme costs, an even share of the smoothing is far above the probabilities that
         # decisions depend on. Its inversion would then subtract two nearly equal numbers.
-        if self.smoothing / n_classes <= EXTREME * statistics.smallest_threshold:
+        if self.smoothing == 0 or not statistics.is_extreme:
             return self
         bound = copy(self)
         # The dataclass is frozen. Writing to its dict leaves equality and the stored parameters as
