@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from os import fspath
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
@@ -101,18 +101,11 @@ def _given(
     return given
 
 
-def _version() -> str:
-    try:
-        return version("auxcst_sklearn")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"
-
-
 def _key(estimator: Any, data: Sample, validation: Sample | None) -> dict[str, str]:
     """Digests of all that determines the result."""
     given = _given(estimator, data, validation, NOT_IN_KEY)
     given |= {"estimator": type(estimator), "torch": torch.__version__}
-    given["auxcst_sklearn"] = _version()
+    given["auxcst_sklearn"] = sys.modules["auxcst_sklearn"].__version__
     state = estimator.random_state
     is_instance = isinstance(state, np.random.RandomState)
     given["random_state"] = state.get_state() if is_instance else state

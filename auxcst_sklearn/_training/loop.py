@@ -117,7 +117,7 @@ class Training:
                 if self.saved is not None:
                     self.saved.save_epoch(self, is_last=True)
             if self.average is not None:  # a callback may have ended an epoch
-                self.average.put_in_place()
+                self.average.put(in_place=True)
         finally:
             self.schedule.end(net.optimizer_)
             net.module_.train(False)
@@ -164,7 +164,7 @@ class Training:
         if training and self.average is not None:
             # Training continues with the latest weights, not with their average, which replaces
             # them only between epochs.
-            self.average.set_aside()
+            self.average.put(in_place=False)
         means = torch.empty(0)
         # skorch's history records each batch, which takes longer than a step of a small network.
         # Without a callback that reads the records, an epoch has a single one.
@@ -192,7 +192,7 @@ class Training:
             if self.group.size > 1:
                 self.group.average_statistics(net.module_)
             if self.average is not None:
-                self.average.put_in_place()
+                self.average.put(in_place=True)
         self._record(prefix, batches.epoch_means(means))
 
     def _step(self, batch: Batch) -> dict[str, Tensor]:

@@ -263,20 +263,11 @@ class WeightAverage:
         """Continue from the trained weights, when the parameters hold the average."""
         self.average, self.step, self.in_place = list(weights), step, True
 
-    def put_in_place(self) -> None:
-        """Set the parameters to the average."""
-        if not self.in_place:
-            self._swap()
-
-    def set_aside(self) -> None:
-        """Set the parameters to the trained weights."""
-        if self.in_place:
-            self._swap()
-
-    def _swap(self) -> None:
-        self.in_place = not self.in_place
-        for i, parameter in enumerate(self.parameters):
+    def put(self, *, in_place: bool) -> None:
+        """Set the parameters to the average, or to the trained weights."""
+        for i, parameter in enumerate(self.parameters if self.in_place != in_place else ()):
             parameter.data, self.average[i] = self.average[i], parameter.data
+        self.in_place = in_place
 
 
 class EarlyStopping:
