@@ -76,28 +76,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         the class means of per-sample costs.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron in training; pretraining drops none.
-    max_epochs : int, default=50
-        Number of passes over the training set after pretraining.
-    learning_rate : float, default=1e-3
-        Learning rate of the optimizer after pretraining.
-    schedule : {"one_cycle", "constant"}, default="constant"
-        How that learning rate changes over `max_epochs`: not at all, or up during the first tenth
-        and then down to zero, along cosines. `partial_fit` keeps it constant.
-    early_stopping : bool, default=False
-        Whether to hold out a part of the training set, stop when its mean cost, or with losses
-        that have probabilities its loss at the best temperature, has not decreased for `patience`
-        epochs, and keep the weights of the best epoch.
     validation_fraction : float, default=0.1
-        Fraction of the training set that early stopping holds out.
-    warm_start : bool, default=False
-        Whether another call to `fit` continues from the current weights, without pretraining.
-    random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, corruption, dropout and the held-out rows. Pass an int for
-        the same network on every call.
-    callbacks : list of skorch callbacks, default=None
-        Called during training, not in pretraining, as in skorch: schedules, checkpoints,
-        gradient clipping ... They receive rows in the form of the net, so that scores by name, as
-        of `EpochScoring`, do not work.
+        Fraction of the samples that are validation samples, with `early_stopping`.
 
     Attributes
     ----------
@@ -125,7 +105,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     rows stay sparse and `X` is not copied.
 
     The first call to `partial_fit` pretrains on its rows and sets the range of the features;
-    later calls do neither.
+    later calls do neither, and nor does `fit` with `warm_start`. `learning_rate`, `schedule` and
+    `callbacks` are for the training after pretraining.
 
     References
     ----------

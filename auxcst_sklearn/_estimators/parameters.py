@@ -46,7 +46,7 @@ class NetParameters:
         "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
         class, "bayes_risk" adds a second network, which doubles the time of a fit.
     max_epochs : int, default=50
-        Number of epochs.
+        Maximum number of epochs, or their number without early stopping.
     learning_rate : float, default=1e-3
         Learning rate of the optimizer, or its maximum with a schedule.
     schedule : {"one_cycle", "constant"} or callable, default="one_cycle"
@@ -70,6 +70,9 @@ class NetParameters:
     validation_fraction : float, default=0.2
         Fraction of the samples that are validation samples of a network. Each network has another
         fold, of `n_networks` folds, or of 1 / `validation_fraction` if that is more.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, dropout, augmentation and validation samples. Pass an int for
+        the same networks on every call.
     verbose : int or bool, default=0
         Whether to print a line per epoch.
     warm_start : bool, default=False
