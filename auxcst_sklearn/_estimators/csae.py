@@ -156,7 +156,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
 
     def _options(self) -> TrainingOptions:
         # The layers of a cost network would not be pretrained.
-        return replace(super()._options(), may_add_cost_network=False)
+        return replace(super()._options(), may_add_cost_network=False, temperature=1.0)
 
     def _make_inputs(self, X: Any) -> NumberPreprocessor:
         return NumberPreprocessor()

@@ -217,31 +217,12 @@ class ImageParameters(AuxParameters):
 # ------------------------------------------------------------------ the options of a training
 
 
-@dataclass(frozen=True)
-class TrainingOptions:
-    """The parameters that the steps of a fit read; an estimator may lack those with a default."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrainingOptions(AuxParameters):
+    """The parameters that the steps of a fit read; with ``early_stopping="auto"``, costs decide."""
 
-    loss: str | Loss
-    max_epochs: int
-    batch_size: int | str
-    learning_rate: float | str
-    schedule: str | Callable[..., Any]
-    optimizer: str | Callable[..., Any]
-    weight_decay: float
-    early_stopping: bool | str  # "auto" for True if the costs are extreme
-    patience: int | str
-    validation_fraction: float
-    device: str
-    verbose: int | bool
-    callbacks: list[Any] | None
-    net_params: Mapping[str, Any] | None
-    aux_loss: str | Loss | None = None
-    n_networks: int | str = 1
     ema_epochs: float = 0.0
-    temperature: float | str = 1.0
     combine_heads: bool | str = False
-    precision: str = "float32"
-    checkpoint_dir: str | os.PathLike[str] | None = None
     may_add_cost_network: bool = True
     holds_out: bool = False  # samples for the temperature, without early stopping
     stream: bool = False  # one epoch for a block of rows
