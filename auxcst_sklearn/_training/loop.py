@@ -14,12 +14,17 @@ import torch
 from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
+from ..losses import ProbabilisticLoss, Target
 from .batches import Batch, Batches, Rows
 from .checkpoints import Checkpoints, TrainingCheckpoints
 from .geometric_mean import PRIOR_ROWS
-from .net import STOP_TEMPERATURES, CostNet
+from .net import CostNet
 from .runtime import processes, report, reports
 from .schedule import INTERVAL, EarlyStopping, Schedule, WeightAverage
+
+# Early stopping uses the held-out loss at the best of these temperatures: a network still improves
+# at separating the classes when it is already overconfident, which a temperature corrects.
+STOP_TEMPERATURES = np.r_[np.geomspace(0.2, 1.0, 6)[:-1], np.geomspace(1.0, 9.0, 12)]
 
 # Values of an epoch that a line of progress has.
 SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
@@ -222,14 +227,14 @@ class Training:
         x, target = batch
         outputs = self.net.module_.forward_heads(x)
         loss, losses = self.net.criterion_(outputs, target)
-        means = torch.cat([losses, self.net.held_out_means(outputs[-1], target)])
+        means = torch.cat([losses, held_out_means(self.net, outputs[-1], target)])
         return {"loss": loss, "y_pred": outputs[-1].flatten(0, 1), "means": means}
 
     def _record(self, prefix: str, means: np.ndarray) -> None:
         """Record the losses of every head and the cost of held-out rows: means over all networks.
 
         `means` (n_values, n_networks) are the losses of the heads, followed for held-out rows by
-        the values of `CostNet.held_out_means`.
+        the values of `held_out_means`.
         """
         check_finite(means)
         layers, record = self.net.module_.layers, self.net.history.record
@@ -277,6 +282,24 @@ class Training:
                 if getattr(type(callback), method) is not getattr(Callback, method):
                     return True
         return False
+
+
+def held_out_means(net: CostNet, output: Tensor, target: Target) -> Tensor:
+    """Means of the costs of predictions, of weights, and of losses at several temperatures.
+
+    They are (n_values, n_networks), for the output of each network and the rows of its set.
+    """
+    loss, shape = net.criterion_.loss, output.shape[:2]
+    output = output.flatten(0, 1)
+    values = [net.paid(output, target)]
+    values.append(torch.ones_like(values[0]))
+    if isinstance(loss, ProbabilisticLoss):
+        # The loss at its best temperature measures how well classes are separated. The plain loss
+        # rises as soon as a network becomes overconfident, long before it stops to learn.
+        for t in STOP_TEMPERATURES.tolist():
+            values.append(loss(loss.with_temperature(output, t), target))
+    weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
+    return weighted.view(-1, *shape).mean(dim=-1)
 
 
 def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:

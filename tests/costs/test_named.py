@@ -122,7 +122,7 @@ def test_costs_are_a_value():
     for name in ("values", "classes", "decisions"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(C, name)[0] = 1
-        with pytest.raises(AttributeError, match=r"costs\.values \* 1\.1"):
+        with pytest.raises(AttributeError, match="cannot be set"):
             setattr(C, name, 1)
     frame = pd.DataFrame(M.values, M.classes, M.decisions)
     assert LabelledCosts(frame, frame.index, frame.columns) == M
