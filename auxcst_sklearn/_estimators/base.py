@@ -40,7 +40,6 @@ from .fit_steps import (
     check_classes_are_named,
     check_validation_set,
     continue_net,
-    kind_of_costs,
     make_net,
     new_random_state,
     prepare,
@@ -293,7 +292,7 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     ) -> None:
         net, costs = training.net, data.costs
         self.classes_, self.decisions_ = costs.classes, costs.decisions
-        self._sample_costs, self._known_costs = kind_of_costs(costs)
+        self._sample_costs, self._known_costs = costs.kind
         self._inputs, self.net_ = inputs, net
         if training.fold_seed is not None:
             self._fold_seed = training.fold_seed

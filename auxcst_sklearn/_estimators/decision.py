@@ -362,7 +362,7 @@ class BayesDecisionMixin(DecisionMixin):
             self.class_prior_ = given
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self.cost_matrix_ = costs.matrix(sample.weight)
-        self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None
+        self._sample_costs, self._known_costs = costs.kind
 
     def _class_costs(self) -> Costs:
         return Costs.of_classes(self.classes_, self.decisions_, self.cost_matrix_)

@@ -131,19 +131,14 @@ def _validation_set(
     return Sample(X, costs, weight)
 
 
-def kind_of_costs(costs: Costs) -> tuple[bool, bool]:
-    """Whether costs of samples were given, and whether as a matrix for each."""
-    return not costs.per_class, costs.matrices is not None
-
-
 def check_block(costs: Costs, of_first: tuple[bool, bool]) -> None:
     """Raise an error for a block whose costs are of another kind than the costs of the first."""
-    if of_first != (found := kind_of_costs(costs)):
+    if of_first != costs.kind:
         kinds = {(False, False): "no cost", (True, False): "a cost vector for each sample"}
-        known = "a cost matrix for each sample"
+        first, other = (kinds.get(k, "a matrix for each sample") for k in (of_first, costs.kind))
         raise ValueError(
-            f"cost: the first block had {kinds.get(of_first, known)}, and this one has "
-            f"{kinds.get(found, known)}; expected the same for all blocks."
+            f"cost: the first block had {first}, and this one has {other}; expected the same for "
+            "all blocks."
         )
 
 
@@ -299,7 +294,7 @@ def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> t
 
 def _may_learn_costs(options: TrainingOptions, costs: Costs) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
-    return options.may_add_cost_network and kind_of_costs(costs) == (True, False)
+    return options.may_add_cost_network and costs.kind == (True, False)
 
 
 def _check_cost_network(loss: Loss, data: Sample, may_learn: bool) -> None:

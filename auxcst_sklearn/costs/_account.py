@@ -132,6 +132,11 @@ class Costs:
         """The decisions; None where they are the classes, in their order."""
         return None if np.array_equal(self.decisions, self.classes) else self.decisions
 
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """Whether costs of samples were given, and whether as a matrix for each."""
+        return not self.per_class, self.matrices is not None
+
     def part(self, index: NDArray[Any]) -> Costs:
         """The costs of some of the rows."""
         values = self.values if self.per_class else self.values[index]
