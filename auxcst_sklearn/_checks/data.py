@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
-from sklearn.utils import _safe_indexing, check_consistent_length
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import _check_sample_weight
 
 
 @contextmanager
@@ -39,35 +39,19 @@ def select(X: Any, columns: int | Sequence[int]) -> Any:
     return X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns]
 
 
-def is_single(dtype: Any) -> bool:
-    """Whether the type of a column is one of floats with less than double precision."""
-    return str(dtype).lower().startswith(("float32", "float[", "float16", "halffloat"))
-
-
 def objects(column: Any) -> NDArray[Any]:
     """The values of a column, with NaN for missing ones."""
-    single, name = is_single(column.dtype), str(column.dtype)
+    name = str(column.dtype)
     values: NDArray[Any]
     if hasattr(column, "iloc") and (name == "str" or name.startswith("string")):
         codes, levels = column.factorize()  # one object for each string, not for each cell
         values = np.append(levels.to_numpy(dtype=object), np.nan)[codes]
     elif hasattr(column, "iloc"):
-        dtype = np.float32 if single else object
-        values = column.to_numpy(dtype=dtype, na_value=np.nan)
-    elif single:
-        values = np.asarray(column, dtype=np.float32)
+        values = column.to_numpy(dtype=object, na_value=np.nan)
     else:
         values = np.empty(len(column), dtype=object)
         values[:] = [np.nan if value is None else value for value in column.to_list()]
-    return as_float64(values).astype(object) if single else values
-
-
-def as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Categories of single precision as the numbers of double precision with the same digits."""
-    found = values.astype(np.float64)
-    fractions = np.isfinite(found) & (found != np.rint(found))
-    found[fractions] = values[fractions].astype(np.float32).astype(str).astype(np.float64)
-    return found
+    return values
 
 
 # Names of the types of missing values; pandas is not imported for its types.
@@ -186,30 +170,15 @@ def check_row_order(**named: Any) -> None:
         )
 
 
-class RowsByName(dict[str, Any]):
-    """Arrays by name whose rows scikit-learn can count and select, in the type of each."""
-
-    def __len__(self) -> int:
-        return int(_num_samples(next(iter(self.values()), [])))
-
-    @property
-    def shape(self) -> tuple[int]:
-        """The number of rows, by which scikit-learn takes this for an array."""
-        return (len(self),)
-
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, str):
-            return super().__getitem__(at)
-        rows = at[0] if isinstance(at, tuple) else at  # scikit-learn asks for X[rows, ...]
-        return RowsByName({name: _safe_indexing(part, rows) for name, part in self.items()})
-
-
 def sliceable(X: Any) -> Any:
     """Arrays by name whose rows scikit-learn can count and select; all else as it is."""
     if not are_named(X) or hasattr(X, "shape"):
         return X
+    from skorch.helper import SliceDict  # skorch is slow to import: on first use
+
     check_consistent_length(*X.values())
-    return RowsByName({str(name): part for name, part in X.items()})
+    arrays = {str(k): v if hasattr(v, "detach") else np.asarray(v) for k, v in X.items()}
+    return SliceDict(**arrays)
 
 
 def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:

@@ -55,14 +55,13 @@ def coded_rows(levels: dict[int, NDArray[Any]], graph: Graph, rows: GraphRows) -
         else:
             column = graph.add("Gather", numbers, np.array([j]), axis=1)
         if j in levels:
-            dtype = str(select(X, j).dtype) if is_frame(X) else array_type(X.dtype).name
-            encoder = _encoder(levels[j], kind, name, is_single=dtype.lower() == "float32")
+            encoder = _encoder(levels[j], kind, name)
             column = graph.add("LabelEncoder", column, domain="ai.onnx.ml", **encoder)
         parts.append(column)
     return GraphRows(np.zeros(X.shape), graph.add("Concat", *parts, axis=1))
 
 
-def _encoder(levels: NDArray[Any], kind: int, name: str, *, is_single: bool) -> dict[str, Any]:
+def _encoder(levels: NDArray[Any], kind: int, name: str) -> dict[str, Any]:
     """Codes of the levels; NaN for a missing one, if one was missing in the training."""
     keys: list[Any] = [level for level in levels if level == level]
     codes = [float(code) for code in range(len(keys))]
@@ -73,8 +72,7 @@ def _encoder(levels: NDArray[Any], kind: int, name: str, *, is_single: bool) -> 
                 f"Column {name!r} of X has categories such as {other[0]!r}; expected strings or "
                 "numbers, which a file can hold. Convert them, such as with astype(str)."
             )
-        # Single precision is widened here, not read as the digits of its categories.
-        keys = np.array(keys, np.float32 if is_single else np.float64).tolist()
+        keys = np.array(keys, np.float64).tolist()
         missing = np.nan
     if len(keys) < len(levels):
         keys, codes = [*keys, missing], [*codes, np.nan]
