@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from .._checks.calls import inherit_docs, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import Sample
 from .._training.folds import Fold, Unseen, held_out_proba
 from .._training.runtime import (
     distributed_fit,

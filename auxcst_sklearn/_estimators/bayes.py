@@ -31,9 +31,8 @@ from .._checks.classifiers import (
     reweighting,
     weights_elsewhere,
 )
-from .._checks.data import numpy_arrays, sliceable
-from .._checks.labels import as_labels, label_index
-from .._inputs.sample import Sample
+from .._checks.data import as_labels, label_index, numpy_arrays, sliceable
+from .._inputs.lazy_rows import Sample
 from ..costs._evaluation import fit_arguments
 from .calibration import (
     folds_of,

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import Sample
 from .._training.geometric_mean import (
     HEATS,
     MANY_CLASSES,

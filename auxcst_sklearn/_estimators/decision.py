@@ -15,9 +15,16 @@ from sklearn.utils import column_or_1d
 
 from .._checks.calls import inherit_docs, warn
 from .._checks.classifiers import check_frequencies
-from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
-from .._checks.labels import check_groups, check_labels, shorten
-from .._inputs.sample import Sample
+from .._checks.data import (
+    check_groups,
+    check_labels,
+    check_row_order,
+    check_some_weight,
+    check_weight,
+    numpy_arrays,
+    shorten,
+)
+from .._inputs.lazy_rows import Sample
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import check_evaluated, decisions_of, mean_paid

@@ -23,7 +23,7 @@ from .._checks.calls import error_context, inherit_docs, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask
 from .._inputs.arrays import has_columns_of_fit
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import Sample
 from .._training.folds import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
 from .._training.geometric_mean import (
     geometric_mean,

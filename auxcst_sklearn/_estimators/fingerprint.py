@@ -16,8 +16,7 @@ from sklearn.utils import check_random_state
 
 from .._checks.calls import warn
 from .._checks.data import is_frame
-from .._inputs.lazy_rows import LazyRows, row_blocks
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import LazyRows, Sample, row_blocks
 from .._training.runtime import draw_seed, processes
 from .._training.state import to_state
 

@@ -13,10 +13,17 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._checks.calls import error_context
-from .._checks.data import check_row_order, check_weight
-from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
+from .._checks.data import (
+    as_labels,
+    check_groups,
+    check_labels,
+    check_row_order,
+    check_weight,
+    label_index,
+    shorten,
+)
 from .._inputs.arrays import Preprocessor
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import Sample
 from .._training.batches import Rows
 from .._training.folds import (
     MIN_HOLD_OUT_ROWS,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from .._checks.labels import as_labels, label_index, sorted_labels
+from .._checks.data import as_labels, label_index, sorted_labels
 from ._account import Costs, labels_of_evaluation
 from ._named import LabelledCosts, stack_costs
 from ._validation import is_per_sample_matrix

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks.labels import if_encoded, shorten
+from .._checks.data import if_encoded, shorten
 
 Labels = NDArray[Any]
 

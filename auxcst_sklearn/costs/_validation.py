@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks.calls import warn
-from .._checks.labels import own_order, shorten
+from .._checks.data import own_order, shorten
 from ._named import LabelledCosts, column_names, column_positions, row_names
 
 # Where costs of another number of dimensions belong.

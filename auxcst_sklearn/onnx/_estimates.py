@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from torch import Tensor
 
-from .._checks.labels import label_index
+from .._checks.data import label_index
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.ensemble import CostSensitiveEnsembleClassifier

@@ -11,7 +11,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 from sklearn.utils._param_validation import StrOptions
 
 from .._checks.calls import inherit_docs, validate_params
-from .._checks.labels import as_labels, label_index
+from .._checks.data import as_labels, label_index
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
 from ..metrics._measures import mean_cost
 from ._drawing import Display, amount

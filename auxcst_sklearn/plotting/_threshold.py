@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import inherit_docs, validate_params
 from .._checks.classifiers import check_probability, probabilities
-from .._checks.data import check_row_order
-from .._checks.labels import as_labels
+from .._checks.data import as_labels, check_row_order
 from ..costs._account import labels_of_evaluation
 from ..costs._evaluation import check_evaluated, decisions_of, evaluated, final_estimator
 from ..metrics import _measures
