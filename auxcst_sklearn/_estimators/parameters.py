@@ -278,10 +278,7 @@ class TrainingOptions(AuxParameters):
 
 def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list[Any]:
     """One value for each layer, from one number for all or a sequence."""
-    try:
-        values = np.asarray(value).tolist()
-    except ValueError:  # some values are lists: checked one by one later
-        values = list(value)
+    values = np.asarray(value).tolist()
     if not isinstance(values, list):
         return [values] * n_layers
     if len(values) != n_layers:

@@ -207,14 +207,13 @@ class Costs:
             return
         labels = self.classes.tolist()
         found = [f"{k!r} ({share:.0%})" for k, share in zip(labels, of_class) if share > 0.5]
-        shown = self.decisions.tolist()
-        shown = shown if len(shown) <= 10 else [*shown[:9], "..."]
         warn(
             "The true class is not the cheapest prediction for most rows of class "
             f"{', '.join(found[:10])}. Perhaps the cost matrix is transposed (rows are true "
             "classes, columns predictions), a cost has the wrong sign (benefits are negative), or "
-            f"the labels are in another order than {shown}. If the costs are correct, switch this "
-            "warning off by warnings.filterwarnings('ignore', 'The true class is not the').",
+            f"the labels are in another order than {shorten(self.decisions)}. If the costs are "
+            "correct, switch this warning off by warnings.filterwarnings('ignore', 'The true class "
+            "is not the').",
         )
 
 

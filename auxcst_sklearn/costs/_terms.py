@@ -200,9 +200,6 @@ def _read(terms: Any) -> tuple[list[Any], list[Any], dict[str, Any]]:
                 f"terms[{label!r}] has costs for {list(row)}; expected one for each of {columns}, "
                 "as in the first row. Write 0 for what costs nothing."
             )
-    try:
-        rows = sorted(terms)
-    except TypeError as error:
-        raise ValueError(f"The rows of terms, {list(terms)}, have no common order.") from error
+    rows = sorted(terms)
     columns = rows if set(rows) == set(columns) else columns
     return rows, columns, {f"terms[{k!r}][{d!r}]": terms[k][d] for k in rows for d in columns}

@@ -104,7 +104,7 @@ def test_mistakes_in_a_cell_are_named(cell, message):
         ({0: {0: 0, 1: 1}, 1: {0: 1}}, ValueError, r"terms\[1\] has costs for \[0\]; expected one"),
         ({0: {}}, ValueError, "expected one for each"),
         ({}, ValueError, "terms is empty"),
-        ({0: {0: 0, "a": 1}, "a": {0: 1, "a": 0}}, ValueError, "no common order"),
+        ({0: {0: 0, "a": 1}, "a": {0: 1, "a": 0}}, TypeError, "not supported between"),
         ([[0, 1], [1, 0]], TypeError, "of type list; expected {true class"),
         (pd.DataFrame(1, index=[0, 0], columns=[0, 1]), ValueError, "occurs twice"),
     ],
