@@ -214,7 +214,7 @@ def adjust_prior(
     Parameters
     ----------
     probability : array-like of shape (n_samples, n_classes)
-        Class probabilities.
+        Class probabilities of the samples, at the frequencies of the training.
     class_prior : array-like of shape (n_classes,)
         Class frequencies of the training.
     prior : array-like of shape (n_classes,)
@@ -256,6 +256,7 @@ def adjust_prior(
     return np.where(total > 0, adjusted / np.where(total > 0, total, 1), now)
 
 
+@inherit_docs(adjust_prior)
 def estimate_prior(
     probability: ArrayLike, class_prior: ArrayLike, *, max_iter: int = 1000, tol: float = 1e-6
 ) -> NDArray[np.float64]:
@@ -265,10 +266,6 @@ def estimate_prior(
 
     Parameters
     ----------
-    probability : array-like of shape (n_samples, n_classes)
-        Class probabilities of the samples, at the frequencies of the training.
-    class_prior : array-like of shape (n_classes,)
-        Class frequencies of the training.
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-6

@@ -13,14 +13,9 @@ from inspect import Parameter, cleandoc, signature
 from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
-from sklearn.utils import _param_validation, metaestimators
+from sklearn.utils import metaestimators
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def validate_params(constraints: dict[str, list[Any]]) -> Callable[[Function], Function]:
-    """A decorator that checks the arguments of a function."""
-    return _param_validation.validate_params(constraints, prefer_skip_nested_validation=True)
 
 
 def available_if(check: Callable[[Any], bool]) -> Callable[[Function], Function]:

@@ -40,7 +40,6 @@ from .calibration import (
     out_of_fold_temperature,
     tempered,
     unseen_probabilities,
-    warn_of_few_classes,
     warn_of_unknown,
 )
 from .decision import BayesDecisionMixin, DecisionMixin
@@ -200,7 +199,6 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         if sample.weight is not None:
             fit_params["sample_weight"] = sample_weight
         fit_params = self._route(classifier, sample.groups, fit_params)
-        warn_of_few_classes(self.calibration, len(sample.costs.classes))
         temperature = self._learn_temperature(classifier, sample, fit_params)
         model = fitted(classifier, X, sample.labels, **fit_params)
         self._check_probabilities(model)

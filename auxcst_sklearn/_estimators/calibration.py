@@ -54,16 +54,6 @@ def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
     return not (calibrates or isinstance(classifier, CalibratedClassifierCV))
 
 
-def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:
-    """Warn of a calibration that is made for few classes."""
-    if calibration in ("sigmoid", "isotonic") and n_classes > MANY_CLASSES:
-        warn(
-            f"calibration={calibration!r} calibrates each of {n_classes} classes alone, from few "
-            "rows, so that expected costs are often worse than without; expected at most "
-            f"{MANY_CLASSES} classes. Use calibration='temperature'."
-        )
-
-
 def folds_of(cv: Any, sample: Sample, *, one: bool) -> list[Fold]:
     """The folds of `cv`: five if it is None, or with `one` only the first fold."""
     kind = StratifiedKFold if sample.groups is None else StratifiedGroupKFold

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_consistent_length
 
-from .._checks.calls import warn
 from .._checks.data import check_no_mask, check_row_order
-from ..modules._named_rows import MASK, Layout, NamedRows
+from ..modules._named_rows import Layout, NamedRows
 from .arrays import Preprocessor
 from .lazy_rows import as_float32, check_resolution, checked_labels
 
@@ -38,8 +37,6 @@ class NamedPreprocessor(Preprocessor):
         arrays = as_arrays(X, new=reset)
         if reset:
             self.layout = Layout.of(arrays)
-            if np.any(estimator.alpha) and not callable(estimator.head_input):
-                _warn_of_mask(arrays)
             for name in ("n_features_in_", "feature_names_in_"):  # of a fit on an array
                 vars(estimator).pop(name, None)
         else:
@@ -89,18 +86,6 @@ class NamedPreprocessor(Preprocessor):
         length = self.layout.length(self.n_words)
         size = PREDICTED_STEPS // length if length else PREDICTED_WORDS // self.n_words
         return {"iterator_valid__batch_size": max(1, size)}
-
-
-def _warn_of_mask(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Warn of a mask with another name than the one that heads know."""
-    for name, a in arrays.items() if MASK not in arrays else ():
-        is_mask = "mask" in name.lower() and a.ndim == 2 and np.isin(a, (0, 1)).all()
-        if is_mask and not a.all():
-            warn(
-                f"X[{name!r}] looks like a mask of padding, which heads do not know: they read "
-                f"padding, too. Name it {MASK!r} in X and in forward, or pass a function as "
-                "head_input."
-            )
 
 
 def as_arrays(X: Mapping[Any, Any], *, new: bool = False) -> dict[str, NDArray[Any]]:

@@ -56,7 +56,7 @@ class Checkpoints:
         name = os.fspath(folder)
         self.folder = Path(name.replace(OF_FIT, joblib.hash(sorted(key.items()))))
         self.every = every
-        self.trainings: list[TrainingCheckpoints] = []
+        self.n_trainings = 0
         self._lock = FileLock(self.folder / LOCK_FILE)
         try:
             self.seed = self._take_folder(name, key, seed)
@@ -96,14 +96,8 @@ class Checkpoints:
 
     def next_training(self) -> TrainingCheckpoints:
         """The checkpoints of the next training."""
-        name = f"training{len(self.trainings) + 1}"
-        self.trainings.append(TrainingCheckpoints(self.folder, name, self.every))
-        return self.trainings[-1]
-
-    @property
-    def had_ended(self) -> bool:
-        """Whether all trainings were read from the checkpoints, to their last epoch."""
-        return all(training.had_ended for training in self.trainings)
+        self.n_trainings += 1
+        return TrainingCheckpoints(self.folder, f"training{self.n_trainings}", self.every)
 
     def close(self) -> None:
         """Release the folder for other fits."""
@@ -112,8 +106,6 @@ class Checkpoints:
 
 class TrainingCheckpoints:
     """Files with the state of a training after an epoch; the last files are kept."""
-
-    had_ended = False
 
     def __init__(self, folder: Path, name: str, every: int) -> None:
         self.folder, self.name, self.every = folder, name, every
@@ -134,7 +126,6 @@ class TrainingCheckpoints:
                 f"Epochs 1 to {self.n_finished} were read from {self.folder}.", training.net.verbose
             )
             left = 0 if self.state["stopped"] else left
-        self.had_ended = left == 0
         return left
 
     def save_epoch(self, training: Any, *, is_last: bool = False) -> None:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import inherit_docs, validate_params
+from .._checks.calls import inherit_docs
 from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import as_labels, check_row_order
 from ..costs._account import labels_of_evaluation
@@ -196,7 +195,6 @@ class CostThresholdDisplay:
         return cls(*costs.curve(probability), **found)
 
     @inherit_docs(Display)
-    @validate_params({"xscale": [StrOptions({"linear", "log"})]})
     def plot(
         self,
         ax: Axes | None = None,

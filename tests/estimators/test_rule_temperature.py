@@ -158,14 +158,6 @@ def test_no_warning_where_the_rule_pays(cost, recwarn):
     assert not recwarn
 
 
-@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
-def test_calibration_for_few_classes_warns_of_many(calibration):
-    y = Y.copy()
-    y[Y == 0] = 10 + (X[Y == 0, 20] > 0.5)
-    with pytest.warns(UserWarning, match=f"calibration='{calibration}' .* 11 classes alone"):
-        rule(GaussianNB(), calibration=calibration, cv=2).fit(X, y)
-
-
 def test_folds_are_those_of_the_caller():
     same = rule(cautious(), calibration="temperature", cv=StratifiedKFold(3)).fit(X, Y)
     unseen = cross_val_predict(cautious(), X, Y, cv=3, method="predict_proba")
