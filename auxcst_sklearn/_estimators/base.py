@@ -24,13 +24,7 @@ from .._training.runtime import (
     processes,
     thread_limit,
 )
-from .._training.state import (
-    FORMAT,
-    check_format,
-    from_state,
-    to_state,
-    without_training_state,
-)
+from .._training.state import FORMAT, check_format, from_state, to_state, without_training_state
 from .._training.temperature import calibrate, held_out_costs
 from ..modules import AuxNetwork
 from .fingerprint import check_same, open_checkpoints

@@ -25,13 +25,7 @@ from .._checks.data import (
 from .._inputs.arrays import Preprocessor
 from .._inputs.lazy_rows import Sample
 from .._training.batches import Rows
-from .._training.folds import (
-    MIN_HOLD_OUT_ROWS,
-    Fold,
-    draw_folds,
-    resolve_n_networks,
-    share_given,
-)
+from .._training.folds import MIN_HOLD_OUT_ROWS, Fold, draw_folds, resolve_n_networks, share_given
 from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import Schedule, resolve_patience
 from ..costs._account import Costs

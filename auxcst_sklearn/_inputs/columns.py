@@ -13,14 +13,7 @@ from scipy import sparse
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import assert_all_finite, check_array
 
-from .._checks.data import (
-    MISSING,
-    as_floats,
-    is_frame,
-    objects,
-    select,
-    without_gaps,
-)
+from .._checks.data import MISSING, as_floats, is_frame, objects, select, without_gaps
 from .lazy_rows import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1

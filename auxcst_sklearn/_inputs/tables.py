@@ -29,14 +29,7 @@ from .lazy_rows import (
     row_order,
     stays_lazy,
 )
-from .scaling import (
-    SHARES,
-    FeatureStatistics,
-    Scaling,
-    have_common_unit,
-    rounding_of,
-    scaling_of,
-)
+from .scaling import SHARES, FeatureStatistics, Scaling, have_common_unit, rounding_of, scaling_of
 
 # A column with more distinct values than this fraction of the rows is no useful category.
 MOST_DISTINCT, FEWEST_ROWS_TO_WARN = 0.5, 50

@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks.calls import warn
-from .._checks.data import (
-    check_labels,
-    if_encoded,
-    label_index,
-    shorten,
-    sorted_labels,
-)
+from .._checks.data import check_labels, if_encoded, label_index, shorten, sorted_labels
 from ._named import (
     LabelledCosts,
     column_names,
