@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 
@@ -170,15 +170,30 @@ def check_row_order(**named: Any) -> None:
         )
 
 
+class RowsByName(dict[str, Any]):
+    """Arrays by name whose rows scikit-learn can count and select, in the type of each."""
+
+    def __len__(self) -> int:
+        return int(_num_samples(next(iter(self.values()), [])))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of rows, by which scikit-learn takes this for an array."""
+        return (len(self),)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, str):
+            return super().__getitem__(at)
+        rows = at[0] if isinstance(at, tuple) else at  # scikit-learn asks for X[rows, ...]
+        return RowsByName({name: _safe_indexing(part, rows) for name, part in self.items()})
+
+
 def sliceable(X: Any) -> Any:
     """Arrays by name whose rows scikit-learn can count and select; all else as it is."""
     if not are_named(X) or hasattr(X, "shape"):
         return X
-    from skorch.helper import SliceDict  # skorch is slow to import: on first use
-
     check_consistent_length(*X.values())
-    arrays = {str(k): v if hasattr(v, "detach") else np.asarray(v) for k, v in X.items()}
-    return SliceDict(**arrays)
+    return RowsByName({str(name): part for name, part in X.items()})
 
 
 def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:

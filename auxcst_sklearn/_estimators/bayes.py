@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -188,9 +188,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
-        sample = self._validate_sample(X, y, cost, sample_weight, groups, **fit_params)
         (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
-        sample = replace(sample, X=X)
+        sample = self._validate_sample(X, y, cost, sample_weight, groups, **fit_params)
         if sample.weight is not None:
             fit_params["sample_weight"] = sample_weight
         fit_params = self._route(classifier, sample.groups, fit_params)
