@@ -1,4 +1,4 @@
-"""Files of checkpoints: whole, checked, and of one fit."""
+"""Files of checkpoints: whole, and of one fit."""
 
 import os
 
