@@ -171,6 +171,12 @@ def _columns(block: Any) -> tuple[dict[Any, Any], tuple[int, ...]]:
     if names is None:
         rows = np.asarray(block)
         return dict(enumerate(rows.reshape(len(rows), math.prod(rows.shape[1:])).T)), rows.shape[1:]
+    about = getattr(getattr(block, "schema", None), "pandas_metadata", None) or {}
+    if index := [name for name in about.get("index_columns", []) if name in names]:
+        raise ValueError(
+            f"The columns {index} of source are the index of a pandas DataFrame, and no features; "
+            "expected features alone. Read the other columns, by their names."
+        )
     if len(set(names)) < len(names):
         raise ValueError(f"source has the columns {list(names)}; expected each name once.")
     return {name: block[name] for name in names}, (len(names),)

@@ -59,16 +59,9 @@ class Checkpoints:
         self.n_trainings = 0
         self._lock = FileLock(self.folder / LOCK_FILE)
         try:
-            self.seed = self._take_folder(name, key, seed)
-        except BaseException:
-            self.close()
-            raise
-
-    def _take_folder(self, name: str, key: Mapping[str, str], seed: int) -> int:
-        try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
-            return self._open(name, key, seed)
+            self.seed = self._open(name, key, seed)
         except Timeout as error:
             raise ValueError(
                 f"checkpoint_dir={name!r} is in use: another fit, in this process or another one, "
@@ -76,6 +69,9 @@ class Checkpoints:
                 "for its end, or name another folder; equal members of an ensemble need a "
                 "random_state each."
             ) from error
+        except BaseException:
+            self.close()
+            raise
 
     def _open(self, name: str, key: Mapping[str, str], seed: int) -> int:
         path = self.folder / KEY_FILE

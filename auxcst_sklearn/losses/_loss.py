@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from .._checks.calls import inherit_docs
 from ..costs._account import Costs
 from ..costs._statistics import CostStatistics
 
@@ -101,13 +102,9 @@ class Loss(ABC):
         """
         return outputs
 
+    @inherit_docs(to_cost)
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Initial biases of a head: the mean cost vector, the best constant; 0 for other outputs.
-
-        Parameters
-        ----------
-        statistics : object
-            Statistics of the training costs, as in `to_cost`.
 
         Returns
         -------
