@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from ._checks.calls import validate_params
 from ._checks.data import as_floats, check_no_mask, decoded, holds_string
 from ._inputs.lazy_rows import unresolved
 
@@ -23,7 +22,6 @@ __dir__ = __all__.copy  # without imported names
 BLOCK_SIZE = 2**23
 
 
-@validate_params({"path": [str, os.PathLike], "overwrite": ["boolean"]})
 def to_memmap(
     source: Any,
     path: str | os.PathLike[str],

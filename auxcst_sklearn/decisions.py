@@ -8,14 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ._checks.calls import inherit_docs, warn
 from ._checks.classifiers import check_frequencies, check_probability
 from ._checks.data import check_row_order
 from .costs._assignment import Capacity, assignments
-from .costs._evaluation import final_estimator, is_search, last_step
+from .costs._evaluation import final_estimator, last_step
 
 __all__ = ["adjust_prior", "assign", "decide", "estimate_prior", "shadow_prices"]
 __dir__ = __all__.copy  # without imported names
@@ -42,11 +42,14 @@ def decide(
     cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
         Costs of each sample, if they are known at prediction time. If None, the costs of `fit`.
     capacity : mapping of decisions to int or float, default=None
-        How many samples a decision can have: a number, or a share if it is a float.
+        How many of these samples a decision can have: an int for a number, a float for a share
+        (:func:`auxcst_sklearn.decisions.assign`).
     groups : array-like of shape (n_samples,), default=None
         Groups of samples, such as their days. Each group has its own `capacity`.
     shadow_prices : mapping of decisions to float, default=None
-        Shadow prices of limited decisions, in currency, from an earlier batch.
+        Shadow prices of limited decisions, in currency, from an earlier batch
+        (:func:`auxcst_sklearn.decisions.shadow_prices`). They are added to the costs of the
+        decisions. Use them for single samples whose batch is not known.
     prior : mapping of classes to float, or "estimate", default=None
         Class frequencies of these samples, if they differ from the training.
 
@@ -58,9 +61,9 @@ def decide(
     Raises
     ------
     NotFittedError
-        If `model` is not fitted, or a search with ``refit=False``.
+        If `model` is not fitted.
     TypeError
-        If its last estimator has no `decide`.
+        If its last estimator has no `decide`, or it is a search with ``refit=False``.
 
     Examples
     --------
@@ -83,18 +86,13 @@ def decide(
     >>> decide(model, X[:3], capacity={"operate": 1})
     array(['operate', 'wait', 'wait'], dtype='<U7')
     """
+    check_is_fitted(model)
     last = final_estimator(model)
-    if is_search(last):
-        raise NotFittedError(
-            f"{type(last).__name__} has no best_estimator_; expected a fitted search with "
-            "refit=True. Call its fit first."
-        )
     if not hasattr(last, "decide"):
         raise TypeError(
             f"model ends with {last!r}, which has no decide; expected an estimator of "
             "auxcst_sklearn. Wrap other classifiers in BayesMinimumRiskClassifier(estimator)."
         )
-    check_is_fitted(last)
     check_row_order(X=X, groups=groups)
     last, inputs = last_step(model, X)
     return np.asarray(
@@ -216,7 +214,7 @@ def adjust_prior(
     Parameters
     ----------
     probability : array-like of shape (n_samples, n_classes)
-        Class probabilities.
+        Class probabilities of the samples, at the frequencies of the training.
     class_prior : array-like of shape (n_classes,)
         Class frequencies of the training.
     prior : array-like of shape (n_classes,)
@@ -258,6 +256,7 @@ def adjust_prior(
     return np.where(total > 0, adjusted / np.where(total > 0, total, 1), now)
 
 
+@inherit_docs(adjust_prior)
 def estimate_prior(
     probability: ArrayLike, class_prior: ArrayLike, *, max_iter: int = 1000, tol: float = 1e-6
 ) -> NDArray[np.float64]:
@@ -267,10 +266,6 @@ def estimate_prior(
 
     Parameters
     ----------
-    probability : array-like of shape (n_samples, n_classes)
-        Class probabilities of the samples, at the frequencies of the training.
-    class_prior : array-like of shape (n_classes,)
-        Class frequencies of the training.
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-6

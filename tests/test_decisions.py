@@ -350,7 +350,7 @@ def test_models_that_cannot_decide_are_named():
     for unfitted in (rule(), make_pipeline(StandardScaler(), rule()), search):
         with pytest.raises(NotFittedError):
             decide(unfitted, X)
-    with pytest.raises(NotFittedError, match="refit=True"):
+    with pytest.raises(TypeError, match="has no decide"):
         decide(search.set_params(refit=False).fit(X, y), X)
     for foreign in (GaussianNB(), make_pipeline(StandardScaler(), LogisticRegressionCV(cv=3))):
         with pytest.raises(TypeError, match=r"has no decide; .*BayesMinimumRiskClassifier"):

@@ -5,21 +5,17 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from ast import literal_eval
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from inspect import cleandoc, signature
+from inspect import Parameter, cleandoc, signature
 from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
-from sklearn.utils import _param_validation, metaestimators
+from sklearn.utils import metaestimators
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def validate_params(constraints: dict[str, list[Any]]) -> Callable[[Function], Function]:
-    """A decorator that checks the arguments of a function."""
-    return _param_validation.validate_params(constraints, prefer_skip_nested_validation=True)
 
 
 def available_if(check: Callable[[Any], bool]) -> Callable[[Function], Function]:
@@ -90,15 +86,16 @@ def inherit_docs(*sources: Callable[..., Any]) -> Callable[[Function], Function]
     """Complete the docstring of a class or function from other docstrings.
 
     The parameters of its signature and the fitted attributes that it does not describe itself are
-    described as there, or as in a base class; what it returns, if it does not say so, as in the
-    first one.
+    described as there, or as in a base class, with its own defaults; what it returns, if it does
+    not say so, as in the first one.
     """
     known = [_sections(one) for source in sources for one in getattr(source, "__mro__", [source])]
     returns = _section("Returns").search(cleandoc(sources[0].__doc__ or ""))
 
     def complete(target: Function) -> Function:
         doc, own = cleandoc(target.__doc__ or ""), _sections(target)
-        if not _section("Parameters").search(doc):
+        parameters = {k: p for k, p in signature(target).parameters.items() if k not in _BOUND}
+        if parameters and not _section("Parameters").search(doc):
             match = re.search(r"^\w+\n---|\Z", doc, re.MULTILINE)
             at = match.start() if match else len(doc)
             doc = f"{doc[:at].rstrip()}\n\nParameters\n----------\n{doc[at:]}"
@@ -106,19 +103,28 @@ def inherit_docs(*sources: Callable[..., Any]) -> Callable[[Function], Function]
             entries = given
             for one in known:  # the nearest description of a name, in the order of the first one
                 entries = entries | one[title] | entries
-            names = list(entries)
             if title == "Parameters":
-                names = [name for name in signature(target).parameters if name not in _BOUND]
-            body = "\n".join(dict.fromkeys(entries[name] for name in names))
+                entries = {k: _with_default(entries[k], p.default) for k, p in parameters.items()}
+            body = "\n".join(dict.fromkeys(entries.values()))
             if match := _section(title).search(doc):
                 doc = f"{doc[: match.end(1)]}{body}\n\n{doc[match.end() :]}"
         match = _section("Parameters").search(doc)
-        if match and returns and not re.search("^(Returns|Yields)\n", doc, re.MULTILINE):
-            doc = f"{doc[: match.end()]}{returns[0].rstrip()}\n\n{doc[match.end() :]}"
+        at = match.end() if match else len(doc)
+        if returns and not re.search("^(Returns|Yields)\n", doc, re.MULTILINE):
+            doc = f"{doc[:at].rstrip()}\n\n{returns[0].rstrip()}\n\n{doc[at:]}"
         target.__doc__ = doc.rstrip() + "\n"
         return target
 
     return complete
+
+
+def _with_default(entry: str, default: Any) -> str:
+    """The description of a parameter, with the default of a signature."""
+    head, found, rest = entry.partition(", default=")
+    given, end, text = rest.partition("\n")
+    if not found or default is Parameter.empty or literal_eval(given) == default:
+        return entry
+    return f"{head}, default={default!r}".replace("'", '"') + end + text
 
 
 def _section(title: str) -> re.Pattern[str]:

@@ -14,8 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
-from .data import is_frame, sliceable
-from .labels import as_labels, label_index, shorten
+from .data import as_labels, is_frame, label_index, shorten, sliceable
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
 SUM_ROUNDING, ROUNDING = 1e-3, 1e-6

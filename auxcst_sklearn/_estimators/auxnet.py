@@ -142,13 +142,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     early_stopping : "auto" or bool, default="auto"
         Whether to keep the weights of the epoch with the lowest validation loss (lowest mean cost
         for losses without class probabilities). If "auto", True for a pretrained module, and for
-        costs so extreme that decisions depend on class probabilities below 1 / 200: long training
-        makes small probabilities too small.
-    validation_fraction : float, default=0.1
-        Fraction of the samples that are validation samples of a network.
-    random_state : int, RandomState instance or None, default=None
-        Determines new weights, shuffling, augmentation, dropout and validation samples. Pass an int
-        for the same network on every call.
+        costs so extreme that decisions depend on class probabilities below ``1 / (100
+        n_classes)``: long training makes small probabilities too small.
 
     Attributes
     ----------

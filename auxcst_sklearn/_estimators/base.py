@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from .._checks.calls import inherit_docs, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import Sample
 from .._training.folds import Fold, Unseen, held_out_proba
 from .._training.runtime import (
     distributed_fit,
@@ -24,13 +24,7 @@ from .._training.runtime import (
     processes,
     thread_limit,
 )
-from .._training.state import (
-    FORMAT,
-    check_format,
-    from_state,
-    to_state,
-    without_training_state,
-)
+from .._training.state import FORMAT, check_format, from_state, to_state, without_training_state
 from .._training.temperature import calibrate, held_out_costs
 from ..modules import AuxNetwork
 from .fingerprint import check_same, open_checkpoints
@@ -40,7 +34,6 @@ from .fit_steps import (
     check_classes_are_named,
     check_validation_set,
     continue_net,
-    kind_of_costs,
     make_net,
     new_random_state,
     prepare,
@@ -293,7 +286,7 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     ) -> None:
         net, costs = training.net, data.costs
         self.classes_, self.decisions_ = costs.classes, costs.decisions
-        self._sample_costs, self._known_costs = kind_of_costs(costs)
+        self._sample_costs, self._known_costs = costs.kind
         self._inputs, self.net_ = inputs, net
         if training.fold_seed is not None:
             self._fold_seed = training.fold_seed

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -16,12 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.metadata_routing import (
-    UNUSED,
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import inherit_docs
@@ -32,9 +26,8 @@ from .._checks.classifiers import (
     reweighting,
     weights_elsewhere,
 )
-from .._checks.data import numpy_arrays, sliceable
-from .._checks.labels import as_labels, label_index
-from .._inputs.sample import Sample
+from .._checks.data import as_labels, label_index, numpy_arrays, sliceable
+from .._inputs.lazy_rows import Sample
 from ..costs._evaluation import fit_arguments
 from .calibration import (
     folds_of,
@@ -132,22 +125,15 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     # `fit` itself uses no weights, so an estimator around this one need not request them for it.
     __metadata_request__fit = {"sample_weight": UNUSED, "cost": True, "groups": True}
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BayesDecisionMixin._parameter_constraints,
         "estimator": [HasMethods(["fit"]), None],
-        "cost_matrix": ["array-like", None],
-        "classes": ["array-like", None],
-        "decisions": ["array-like", None],
-        "train_prior": [Mapping, None],
         "calibration": [StrOptions({"auto", "sigmoid", "isotonic", "temperature"}), None],
         "cv": ["cv_object"],
     }
 
     estimator: BaseEstimator | None = None
     _: KW_ONLY
-    cost_matrix: ArrayLike | None = None
-    classes: ArrayLike | None = None
-    decisions: ArrayLike | None = None
-    train_prior: Mapping[Any, float] | None = None
     calibration: str | None = "auto"
     cv: Any = None
 
@@ -289,14 +275,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         """Names of the features seen during fit."""
         return self.estimator_.feature_names_in_
 
+    @inherit_docs(StackingClassifier.get_metadata_routing)
     def get_metadata_routing(self) -> MetadataRouter:
-        """Routing of the metadata that `fit` passes on to the classifier, and of those used here.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing of scikit-learn's metadata.
-        """
+        """Routing of the metadata that `fit` passes on to the classifier, and of its own."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)

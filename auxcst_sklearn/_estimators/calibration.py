@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import Sample
 from .._training.geometric_mean import (
     HEATS,
     MANY_CLASSES,
@@ -43,13 +43,8 @@ def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
     """Whether "auto" learns a temperature: for many classes, unless a classifier has its own."""
     if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS_OF_CLASS * n_classes:
         return False
-    while True:
-        if isinstance(classifier, Pipeline):
-            classifier = classifier[-1]
-        elif isinstance(classifier, FrozenEstimator) or is_search(classifier):
-            classifier = classifier.estimator
-        else:
-            break
+    while isinstance(classifier, Pipeline | FrozenEstimator) or is_search(classifier):
+        classifier = classifier[-1] if isinstance(classifier, Pipeline) else classifier.estimator
     calibrates = hasattr(classifier, "predict_cost")
     return not (calibrates or isinstance(classifier, CalibratedClassifierCV))
 

@@ -78,29 +78,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         means.
     dropout : float, default=0.0
         Probability of dropping a hidden neuron in training. Pretraining has no dropout.
-    max_epochs : int, default=50
-        Number of passes over the training set after pretraining.
-    learning_rate : float, default=1e-3
-        Learning rate of the optimizer after pretraining.
-    schedule : {"one_cycle", "constant"}, default="constant"
-        How the learning rate changes after pretraining. "one_cycle" increases it during the first
-        tenth of `max_epochs` and then decreases it to zero, along cosines. `partial_fit` keeps it
-        constant.
-    early_stopping : bool, default=False
-        Whether to stop when the mean cost of validation samples has not decreased for `patience`
-        epochs, and keep the weights of the best epoch. For losses with class probabilities, the
-        loss at the best temperature replaces the mean cost.
     validation_fraction : float, default=0.1
-        Fraction of the samples that are validation samples of early stopping.
-    warm_start : bool, default=False
-        Whether another call to `fit` continues from the current weights, without pretraining.
-    random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, corruption, dropout and validation samples. Pass an int for
-        the same network on every call.
-    callbacks : list of skorch callbacks, default=None
-        Called during training, as in skorch, but not in pretraining: schedules, checkpoints,
-        gradient clipping ... They receive the rows of the net. Scoring by name, as in
-        `EpochScoring`, therefore does not work.
+        Fraction of the samples that are validation samples, with `early_stopping`.
 
     Attributes
     ----------
@@ -128,7 +107,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     Sparse rows therefore stay sparse, and `X` is not copied.
 
     The first call to `partial_fit` pretrains on its samples and sets the range of the features.
-    Later calls do neither.
+    Later calls do neither, and neither does `fit` with `warm_start`. `learning_rate`, `schedule`
+    and `callbacks` are for the training after pretraining.
 
     References
     ----------
@@ -178,7 +158,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
 
     def _options(self) -> TrainingOptions:
         # The layers of a cost network would not be pretrained.
-        return replace(super()._options(), may_add_cost_network=False)
+        return replace(super()._options(), may_add_cost_network=False, temperature=1.0)
 
     def _make_inputs(self, X: Any) -> NumberPreprocessor:
         return NumberPreprocessor()

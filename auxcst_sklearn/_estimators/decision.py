@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,14 +15,21 @@ from sklearn.utils import column_or_1d
 
 from .._checks.calls import inherit_docs, warn
 from .._checks.classifiers import check_frequencies
-from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
-from .._checks.labels import check_groups, check_labels, shorten
-from .._inputs.sample import Sample
+from .._checks.data import (
+    check_groups,
+    check_labels,
+    check_row_order,
+    check_some_weight,
+    check_weight,
+    numpy_arrays,
+    shorten,
+)
+from .._inputs.lazy_rows import Sample
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import check_evaluated, decisions_of, mean_paid
 from ..costs._validation import is_per_sample_matrix
-from ..decisions import adjust_prior, assign, estimate_prior
+from ..decisions import adjust_prior, assign, decide, estimate_prior
 
 
 def _check_known(cost: np.ndarray) -> None:
@@ -179,7 +187,7 @@ class DecisionMixin(ClassifierMixin):
             )
         return cost[:, [names.index(label) for label in wanted]]
 
-    @inherit_docs(predict_cost)
+    @inherit_docs(predict_cost, decide)
     def decide(
         self,
         X: ArrayLike,
@@ -192,17 +200,6 @@ class DecisionMixin(ClassifierMixin):
     ) -> np.ndarray:
         """Return the decision with the minimum expected cost for each sample, within limits if any.
 
-        Parameters
-        ----------
-        capacity : mapping of decisions to int or float, default=None
-            How many of these samples a decision can have: an int for a number, a float for a share
-            (:func:`auxcst_sklearn.decisions.assign`).
-        groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as their days. Each group has its own `capacity`.
-        shadow_prices : mapping of decisions to float, default=None
-            Shadow prices of limited decisions, in currency, from an earlier batch
-            (:func:`auxcst_sklearn.decisions.shadow_prices`). They are added to the costs of the
-            decisions. Use them for single samples whose batch is not known.
 
         Returns
         -------
@@ -305,20 +302,28 @@ def frequencies_of(given: Any, classes: NDArray[Any], name: str, other: str = ""
     return check_frequencies([given[label] for label in classes.tolist()], len(classes), name)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BayesDecisionMixin(DecisionMixin):
     """A classifier with probabilities that decides by expected costs.
 
     Costs are used in the decision only: the costs of `fit`, or a matrix for each row.
     """
 
-    __metadata_request__fit: dict[str, Any] = {"cost": True}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "cost_matrix": ["array-like", None],
+        "classes": ["array-like", None],
+        "decisions": ["array-like", None],
+        "train_prior": [Mapping, None],
+    }
+
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"cost": True}
     __metadata_request__predict = {"cost": True}
     __metadata_request__score = {"cost": True}
 
-    classes: ArrayLike | None
-    decisions: ArrayLike | None
-    train_prior: Mapping[Any, float] | None
-    cost_matrix_: NDArray[Any]
+    cost_matrix: ArrayLike | None = None
+    classes: ArrayLike | None = None
+    decisions: ArrayLike | None = None
+    train_prior: Mapping[Any, float] | None = None
 
     @abstractmethod
     @inherit_docs(DecisionMixin.predict_cost)
@@ -364,7 +369,7 @@ class BayesDecisionMixin(DecisionMixin):
             self.class_prior_ = given
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self.cost_matrix_ = costs.matrix(sample.weight)
-        self._sample_costs, self._known_costs = not costs.per_class, costs.matrices is not None
+        self._sample_costs, self._known_costs = costs.kind
 
     def _class_costs(self) -> Costs:
         return Costs.of_classes(self.classes_, self.decisions_, self.cost_matrix_)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import islice
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.ensemble import StackingClassifier
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _BaseComposition
@@ -20,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from .._checks.calls import error_context, inherit_docs, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
-from .._checks.data import are_named, check_frame
+from .._checks.data import are_named, check_no_mask
 from .._inputs.arrays import has_columns_of_fit
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import Sample
 from .._training.folds import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
 from .._training.geometric_mean import (
     geometric_mean,
@@ -140,12 +141,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     __metadata_request__fit = {"cost": True, "groups": True}
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BayesDecisionMixin._parameter_constraints,
         "estimators": [list, None],
-        "cost_matrix": ["array-like", None],
-        "classes": ["array-like", None],
-        "decisions": ["array-like", None],
-        "train_prior": [Mapping, None],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -154,10 +152,6 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     estimators: Sequence[tuple[str, Any]] | None = None
     _: KW_ONLY
-    cost_matrix: ArrayLike | None = None
-    classes: ArrayLike | None = None
-    decisions: ArrayLike | None = None
-    train_prior: Mapping[Any, float] | None = None
     cv: Any = None
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None
@@ -252,7 +246,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
         """The caller's rows, which can be selected; their values are checked by the members."""
-        check_frame(X, cells=False)
+        check_no_mask(X, "X")
         (X,) = indexable(X)
         shape = getattr(X, "shape", None) or np.asarray(X, dtype=object).shape
         # One dimension is for texts, of which a pipeline makes features.
@@ -369,14 +363,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         of_each = [network._expected_cost(X, probability) for network in self.cost_estimators_]
         return np.mean(of_each, axis=0)
 
+    @inherit_docs(StackingClassifier.get_metadata_routing)
     def get_metadata_routing(self) -> MetadataRouter:
-        """Routing of the metadata that `fit` passes on to the members, and of those used here.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing of scikit-learn's metadata.
-        """
+        """Routing of the metadata that `fit` passes on to the members, and of its own."""
         router = MetadataRouter(owner=self).add_self_request(self)
         for name, member in self._members:
             if not is_dropped(member):

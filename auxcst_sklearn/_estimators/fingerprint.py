@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
+import sys
+from contextlib import closing, suppress
 from os import fspath
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,8 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from .._checks.calls import warn
 from .._checks.data import is_frame
-from .._inputs.lazy_rows import LazyRows, row_blocks
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import LazyRows, Sample, row_blocks
 from .._training.runtime import draw_seed, processes
 from .._training.state import to_state
 
@@ -53,11 +50,10 @@ def check_same(
     processes().check_same(digests)
 
 
-@contextmanager
 def open_checkpoints(
     estimator: Any, data: Sample, validation: Sample | None
-) -> Iterator[Checkpoints]:
-    """The checkpoint folder of a fit on these data.
+) -> closing[Checkpoints]:
+    """The checkpoint folder of a fit on these data, as a context.
 
     Without a random state, it takes the seed of earlier fits in the folder.
     """
@@ -76,17 +72,9 @@ def open_checkpoints(
             f"callbacks={estimator.callbacks!r} cannot be passed with checkpoint_dir, because a "
             "checkpoint does not hold their state. Leave one of the two out."
         )
-    draws = estimator.random_state is None
-    seed = draw_seed(check_random_state(None)) if draws else 0
+    seed = draw_seed(check_random_state(None)) if estimator.random_state is None else 0
     key = _key(estimator, data, validation)
-    with closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed)) as c:
-        yield c
-    if draws and c.had_ended:
-        warn(
-            "The folder in checkpoint_dir holds a fit on these data that had ended, and with "
-            "random_state=None this fit used its random numbers: the two fits are equal. If they "
-            "should differ, as in an ensemble, pass a different integer as random_state to each.",
-        )
+    return closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed))
 
 
 def _given(
@@ -101,18 +89,11 @@ def _given(
     return given
 
 
-def _version() -> str:
-    try:
-        return version("auxcst_sklearn")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"
-
-
 def _key(estimator: Any, data: Sample, validation: Sample | None) -> dict[str, str]:
     """Digests of all that determines the result."""
     given = _given(estimator, data, validation, NOT_IN_KEY)
     given |= {"estimator": type(estimator), "torch": torch.__version__}
-    given["auxcst_sklearn"] = _version()
+    given["auxcst_sklearn"] = sys.modules["auxcst_sklearn"].__version__
     state = estimator.random_state
     is_instance = isinstance(state, np.random.RandomState)
     given["random_state"] = state.get_state() if is_instance else state

@@ -13,18 +13,19 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._checks.calls import error_context
-from .._checks.data import check_in_memory, check_row_order, check_weight
-from .._checks.labels import as_labels, check_groups, check_labels, label_index, shorten
-from .._inputs.arrays import Preprocessor
-from .._inputs.sample import Sample
-from .._training.batches import Rows
-from .._training.folds import (
-    MIN_HOLD_OUT_ROWS,
-    Fold,
-    draw_folds,
-    resolve_n_networks,
-    share_given,
+from .._checks.data import (
+    as_labels,
+    check_groups,
+    check_labels,
+    check_row_order,
+    check_weight,
+    label_index,
+    shorten,
 )
+from .._inputs.arrays import Preprocessor
+from .._inputs.lazy_rows import Sample
+from .._training.batches import Rows
+from .._training.folds import MIN_HOLD_OUT_ROWS, Fold, draw_folds, resolve_n_networks, share_given
 from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import Schedule, resolve_patience
 from ..costs._account import Costs
@@ -89,8 +90,7 @@ def validate(
 def _check_meant(
     X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any = None, suffix: str = ""
 ) -> None:
-    """Raise an error for labels, costs or an order of rows that are probably mistakes."""
-    check_in_memory(cost, f"cost{suffix}")
+    """Raise an error for missing labels, or an order of rows that is probably a mistake."""
     check_labels(y, f"y{suffix}")
     given = {"X": X, "y": y, "cost": cost, "sample_weight": sample_weight}
     check_row_order(**{f"{name}{suffix}": given[name] for name in given}, groups=groups)
@@ -132,19 +132,14 @@ def _validation_set(
     return Sample(X, costs, weight)
 
 
-def kind_of_costs(costs: Costs) -> tuple[bool, bool]:
-    """Whether costs of samples were given, and whether as a matrix for each."""
-    return not costs.per_class, costs.matrices is not None
-
-
 def check_block(costs: Costs, of_first: tuple[bool, bool]) -> None:
     """Raise an error for a block whose costs are of another kind than the costs of the first."""
-    if of_first != (found := kind_of_costs(costs)):
+    if of_first != costs.kind:
         kinds = {(False, False): "no cost", (True, False): "a cost vector for each sample"}
-        known = "a cost matrix for each sample"
+        first, other = (kinds.get(k, "a matrix for each sample") for k in (of_first, costs.kind))
         raise ValueError(
-            f"cost: the first block had {kinds.get(of_first, known)}, and this one has "
-            f"{kinds.get(found, known)}; expected the same for all blocks."
+            f"cost: the first block had {first}, and this one has {other}; expected the same for "
+            "all blocks."
         )
 
 
@@ -300,7 +295,7 @@ def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> t
 
 def _may_learn_costs(options: TrainingOptions, costs: Costs) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
-    return options.may_add_cost_network and kind_of_costs(costs) == (True, False)
+    return options.may_add_cost_network and costs.kind == (True, False)
 
 
 def _check_cost_network(loss: Loss, data: Sample, may_learn: bool) -> None:

@@ -69,8 +69,6 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     n_networks : int or "auto", default="auto"
         Number of averaged networks. Each has another fold of the samples as validation samples. If
         "auto", 5 networks are used, or 3 for more than 50,000 samples.
-    max_epochs : int, default=100
-        Maximum number of epochs, or their number without early stopping.
     batch_size : int or "auto", default="auto"
         Samples per step. If "auto", it grows with the training set.
     learning_rate : float or "auto", default="auto"
@@ -86,9 +84,6 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     patience : int or "auto", default="auto"
         Epochs without improvement before the rate is reduced or training stops. If "auto", it is
         smaller for many samples.
-    random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, dropout and validation samples. Pass an int for the same
-        networks on every call.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ class NetParameters:
         "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
         class, "bayes_risk" adds a second network, which doubles the time of a fit.
     max_epochs : int, default=50
-        Number of epochs.
+        Maximum number of epochs, or their number without early stopping.
     learning_rate : float, default=1e-3
         Learning rate of the optimizer, or its maximum with a schedule.
     schedule : {"one_cycle", "constant"} or callable, default="one_cycle"
@@ -70,6 +70,9 @@ class NetParameters:
     validation_fraction : float, default=0.2
         Fraction of the samples that are validation samples of a network. Each network has another
         fold, of `n_networks` folds, or of 1 / `validation_fraction` if that is more.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, dropout, augmentation and validation samples. Pass an int for
+        the same networks on every call.
     verbose : int or bool, default=0
         Whether to print a line per epoch.
     warm_start : bool, default=False
@@ -214,31 +217,12 @@ class ImageParameters(AuxParameters):
 # ------------------------------------------------------------------ the options of a training
 
 
-@dataclass(frozen=True)
-class TrainingOptions:
-    """The parameters that the steps of a fit read; an estimator may lack those with a default."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrainingOptions(AuxParameters):
+    """The parameters that the steps of a fit read; with ``early_stopping="auto"``, costs decide."""
 
-    loss: str | Loss
-    max_epochs: int
-    batch_size: int | str
-    learning_rate: float | str
-    schedule: str | Callable[..., Any]
-    optimizer: str | Callable[..., Any]
-    weight_decay: float
-    early_stopping: bool | str  # "auto" for True if the costs are extreme
-    patience: int | str
-    validation_fraction: float
-    device: str
-    verbose: int | bool
-    callbacks: list[Any] | None
-    net_params: Mapping[str, Any] | None
-    aux_loss: str | Loss | None = None
-    n_networks: int | str = 1
     ema_epochs: float = 0.0
-    temperature: float | str = 1.0
     combine_heads: bool | str = False
-    precision: str = "float32"
-    checkpoint_dir: str | os.PathLike[str] | None = None
     may_add_cost_network: bool = True
     holds_out: bool = False  # samples for the temperature, without early stopping
     stream: bool = False  # one epoch for a block of rows
@@ -294,10 +278,7 @@ class TrainingOptions:
 
 def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list[Any]:
     """One value for each layer, from one number for all or a sequence."""
-    try:
-        values = np.asarray(value).tolist()
-    except ValueError:  # some values are lists: checked one by one later
-        values = list(value)
+    values = np.asarray(value).tolist()
     if not isinstance(values, list):
         return [values] * n_layers
     if len(values) != n_layers:

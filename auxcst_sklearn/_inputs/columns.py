@@ -13,16 +13,7 @@ from scipy import sparse
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import assert_all_finite, check_array
 
-from .._checks.data import (
-    MISSING,
-    as_float64,
-    as_floats,
-    is_frame,
-    is_single,
-    objects,
-    select,
-    without_gaps,
-)
+from .._checks.data import MISSING, as_floats, is_frame, objects, select, without_gaps
 from .lazy_rows import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
@@ -96,7 +87,7 @@ class CategoryCodes:
         kinds = X.dtypes.to_numpy()
         numbers = kinds[~self.mask].tolist()
         are_plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in numbers)
-        if not are_plain or any(map(is_single, kinds[self.mask])):
+        if not are_plain:
             return None
         cells = X.to_numpy(dtype=object)
         found = cells[:, ~self.mask].astype(np.result_type(*numbers)) if numbers else None
@@ -167,7 +158,7 @@ class CategoryCodes:
             return _without_gaps(part.astype(object))
         if part.dtype.kind in "iu" and (exact or _exceeds_float64(part)):
             return part.astype(object)  # identifiers that float64 would merge
-        return as_float64(part) if part.dtype.itemsize <= 4 else part.astype(np.float64)
+        return part.astype(np.float64)
 
 
 def _without_gaps(values: NDArray[Any]) -> NDArray[Any]:

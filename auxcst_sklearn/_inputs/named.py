@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_consistent_length
 
 from .._checks.calls import warn
-from .._checks.data import check_in_memory, check_no_mask, check_row_order
+from .._checks.data import check_no_mask, check_row_order
 from ..modules._named_rows import MASK, Layout, NamedRows
 from .arrays import Preprocessor
 from .lazy_rows import as_float32, check_resolution, checked_labels
@@ -128,7 +128,6 @@ def _converted(array: NDArray[Any], name: str, new: bool) -> NDArray[Any]:
 
 def _array(values: Any, name: str) -> NDArray[Any]:
     """Numbers in the type of the caller; of objects, in the type that holds them exactly."""
-    check_in_memory(values, name)
     check_no_mask(values, name)
     if hasattr(values, "detach"):  # a tensor; numpy has no bfloat16
         array = (values.float() if "bfloat16" in str(values.dtype) else values).numpy(force=True)

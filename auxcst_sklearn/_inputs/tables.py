@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from copy import deepcopy
 from typing import Any, Literal
 
@@ -30,19 +29,10 @@ from .lazy_rows import (
     row_order,
     stays_lazy,
 )
-from .scaling import (
-    SHARES,
-    FeatureStatistics,
-    Scaling,
-    have_common_unit,
-    rounding_of,
-    scaling_of,
-)
+from .scaling import SHARES, FeatureStatistics, Scaling, have_common_unit, rounding_of, scaling_of
 
 # A column with more distinct values than this fraction of the rows is no useful category.
 MOST_DISTINCT, FEWEST_ROWS_TO_WARN = 0.5, 50
-# A date as a string, perhaps with a time: 2026-01-31, 31.1.2026.
-DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}(?!\d)")
 # Up to this many levels have an indicator each; more have embedding vectors.
 MOST_INDICATORS = 32
 # Levels in fewer rows than this, or than a hundredth of all, share a code with unknown levels. Of a
@@ -123,17 +113,14 @@ class TablePreprocessor(Preprocessor):
     def _warn_of_distinct_values(self, X: Any) -> None:
         """Warn of columns of strings that hold dates or identifiers rather than categories."""
         names = np.asarray(X.columns, dtype=object)[self.is_categorical]
-        for name, size, levels in zip(names, self.codes.sizes, self.codes.encoder.categories_):
-            dates = [level for level in levels if isinstance(level, str) and DATE.match(level)]
-            are_dates = len(dates) == size > 0
-            if len(X) >= FEWEST_ROWS_TO_WARN and (are_dates or size > MOST_DISTINCT * len(X)):
+        for name, size in zip(names, self.codes.sizes):
+            if len(X) >= FEWEST_ROWS_TO_WARN and size > MOST_DISTINCT * len(X):
                 warn(
                     f"Column {name!r} of X is used as categories (categorical_features="
-                    f"'from_dtype'), but has {size} distinct values in {len(X)} rows"
-                    f"{f', all dates such as {dates[0]!r}' if are_dates else ''}. Categories have "
-                    "no order, and rare ones share one level, together with those that are not in "
-                    "the training set. Make features of dates, by pandas.to_datetime and its "
-                    ".dt, and drop identifiers."
+                    f"'from_dtype'), but has {size} distinct values in {len(X)} rows. Categories "
+                    "have no order, and rare ones share one level, together with those that are "
+                    "not in the training set. Make features of dates, by pandas.to_datetime and "
+                    "its .dt, and drop identifiers."
                 )
 
     # ----------------------------------------------------------------- learn

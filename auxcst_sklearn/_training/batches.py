@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._inputs import lazy_rows
 from .._inputs.arrays import as_tensor, densify, is_shareable
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import Sample
 from ..losses import Target
 from .runtime import ALONE, Processes
 
@@ -28,8 +28,6 @@ GATHER_BYTES = 2**20
 # shuffled together. Smaller blocks mix a sorted file better, larger ones are read faster.
 BLOCK_BYTES = 2**18
 MIXED_BYTES = 2**26
-# Without a gradient, batches of all networks together have at most this many bytes.
-EVALUATED_BYTES = 2**26
 
 # Batches whose sequences are sorted together, so that each has sequences of similar length.
 SORTED_BATCHES = 8
@@ -388,11 +386,6 @@ def batch_sizes(n: int, size: int, least: int) -> list[int]:
     elif rest:
         sizes.append(rest)
     return sizes
-
-
-def evaluation_size(size: int, sets: Sequence[Rows]) -> int:
-    """The size of batches without a gradient: at most `size`, and fewer of large rows."""
-    return max(1, min(size, EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes)))
 
 
 def rows_of_batch(batch: Batch, index: Tensor) -> Batch:

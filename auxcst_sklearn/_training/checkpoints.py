@@ -1,11 +1,10 @@
-"""Checkpoints of a fit: files that are written atomically, and checked when read."""
+"""Checkpoints of a fit: files that are written atomically."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
-from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
@@ -22,7 +21,6 @@ from ..modules._network import plain_attributes, set_attributes
 from .runtime import report
 from .schedule import Plateaus
 
-HEADER = b"auxcst_sklearn checkpoint 1\n"
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
 # Replaced by a name of the fit in a folder's name, so that each candidate of a search has its own.
 OF_FIT = "{fit}"
@@ -41,12 +39,6 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError:
         part.unlink(missing_ok=True)
         raise
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 class Checkpoints:
@@ -64,19 +56,12 @@ class Checkpoints:
         name = os.fspath(folder)
         self.folder = Path(name.replace(OF_FIT, joblib.hash(sorted(key.items()))))
         self.every = every
-        self.trainings: list[TrainingCheckpoints] = []
+        self.n_trainings = 0
         self._lock = FileLock(self.folder / LOCK_FILE)
-        try:
-            self.seed = self._take_folder(name, key, seed)
-        except BaseException:
-            self.close()
-            raise
-
-    def _take_folder(self, name: str, key: Mapping[str, str], seed: int) -> int:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
-            return self._open(name, key, seed)
+            self.seed = self._open(name, key, seed)
         except Timeout as error:
             raise ValueError(
                 f"checkpoint_dir={name!r} is in use: another fit, in this process or another one, "
@@ -84,6 +69,9 @@ class Checkpoints:
                 "for its end, or name another folder; equal members of an ensemble need a "
                 "random_state each."
             ) from error
+        except BaseException:
+            self.close()
+            raise
 
     def _open(self, name: str, key: Mapping[str, str], seed: int) -> int:
         path = self.folder / KEY_FILE
@@ -104,14 +92,8 @@ class Checkpoints:
 
     def next_training(self) -> TrainingCheckpoints:
         """The checkpoints of the next training."""
-        name = f"training{len(self.trainings) + 1}"
-        self.trainings.append(TrainingCheckpoints(self.folder, name, self.every))
-        return self.trainings[-1]
-
-    @property
-    def had_ended(self) -> bool:
-        """Whether all trainings were read from the checkpoints, to their last epoch."""
-        return all(training.had_ended for training in self.trainings)
+        self.n_trainings += 1
+        return TrainingCheckpoints(self.folder, f"training{self.n_trainings}", self.every)
 
     def close(self) -> None:
         """Release the folder for other fits."""
@@ -120,8 +102,6 @@ class Checkpoints:
 
 class TrainingCheckpoints:
     """Files with the state of a training after an epoch; the last files are kept."""
-
-    had_ended = False
 
     def __init__(self, folder: Path, name: str, every: int) -> None:
         self.folder, self.name, self.every = folder, name, every
@@ -142,7 +122,6 @@ class TrainingCheckpoints:
                 f"Epochs 1 to {self.n_finished} were read from {self.folder}.", training.net.verbose
             )
             left = 0 if self.state["stopped"] else left
-        self.had_ended = left == 0
         return left
 
     def save_epoch(self, training: Any, *, is_last: bool = False) -> None:
@@ -162,7 +141,7 @@ class TrainingCheckpoints:
         """The state after the last epoch with an undamaged file; None without one."""
         for path in self._paths():
             try:
-                return _read(path)
+                return torch.load(path, weights_only=True)
             except (OSError, ValueError, RuntimeError, UnpicklingError, EOFError, BadZipFile) as e:
                 warn(
                     f"The checkpoint {path} is damaged ({e}); the one before it is used, or the "
@@ -177,10 +156,9 @@ class TrainingCheckpoints:
         """Write a state; a full disk only gives a warning."""
         buffer = BytesIO()
         torch.save(dict(state), buffer)
-        content = buffer.getvalue()
         path = self.folder / f"{self.name}-{state['epoch']:08d}.pt"
         try:
-            write_whole(path, HEADER + sha256(content).digest() + content)
+            write_whole(path, buffer.getvalue())
             for old in self._paths()[KEPT:]:
                 old.unlink(missing_ok=True)
         except OSError as error:
@@ -189,16 +167,6 @@ class TrainingCheckpoints:
                 "earlier checkpoints stay.",
                 RuntimeWarning,
             )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    content = path.read_bytes()
-    if not content.startswith(HEADER):
-        raise ValueError("it does not begin as one of this version")
-    digest, state = content[len(HEADER) :][:32], content[len(HEADER) + 32 :]
-    if sha256(state).digest() != digest:
-        raise ValueError("its checksum is another one")
-    return torch.load(BytesIO(state), weights_only=True)
 
 
 def get_state(training: Any) -> dict[str, Any]:

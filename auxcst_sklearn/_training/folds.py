@@ -20,7 +20,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.random import sample_without_replacement
 
-from .._inputs.sample import Sample
+from .._inputs.lazy_rows import Sample
 from .batches import Rows
 from .geometric_mean import log_clipped
 from .runtime import neutral_torch_modes

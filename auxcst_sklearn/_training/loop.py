@@ -14,19 +14,24 @@ import torch
 from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 
+from ..losses import ProbabilisticLoss, Target
 from .batches import Batch, Batches, Rows
 from .checkpoints import Checkpoints, TrainingCheckpoints
 from .geometric_mean import PRIOR_ROWS
-from .net import STOP_TEMPERATURES, CostNet
-from .runtime import InterruptWatch, processes, report, reports
+from .net import CostNet
+from .runtime import processes, report, reports
 from .schedule import INTERVAL, EarlyStopping, Schedule, WeightAverage
+
+# Early stopping uses the held-out loss at the best of these temperatures: a network still improves
+# at separating the classes when it is already overconfident, which a temperature corrects.
+STOP_TEMPERATURES = np.r_[np.geomspace(0.2, 1.0, 6)[:-1], np.geomspace(1.0, 9.0, 12)]
 
 # Values of an epoch that a line of progress has.
 SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
 
 
 class CallbackStop(Exception):  # noqa: N818
-    """A callback ended the training; skorch raises KeyboardInterrupt for this, as for Ctrl-C."""
+    """A callback ended the training, by a KeyboardInterrupt as in skorch."""
 
 
 @dataclass(eq=False, repr=False)
@@ -71,7 +76,7 @@ class Training:
     def _begin(self, checkpoints: Checkpoints | None) -> None:
         net, rows = self.net, self.rows
         net.prepare_optimizer()
-        self.group, self.interrupts = processes(), InterruptWatch()
+        self.group = processes()
         self.group.copy_from_first(net.module_)
         self.parameters = [p for part in net.optimizer_.param_groups for p in part["params"]]
         self.notifies_batches = self._is_defined("on_batch_begin", "on_batch_end")
@@ -108,7 +113,7 @@ class Training:
         """Train to the last epoch, or until early stopping or a callback ends it."""
         net, rows = self.net, self.rows
         try:
-            with self.interrupts, torch.enable_grad():
+            with torch.enable_grad():
                 with suppress(CallbackStop):
                     self._notify("on_train_begin", X=rows, y=None)
                     self._run_epochs()
@@ -117,7 +122,7 @@ class Training:
                 if self.saved is not None:
                     self.saved.save_epoch(self, is_last=True)
             if self.average is not None:  # a callback may have ended an epoch
-                self.average.put_in_place()
+                self.average.put(in_place=True)
         finally:
             self.schedule.end(net.optimizer_)
             net.module_.train(False)
@@ -164,7 +169,7 @@ class Training:
         if training and self.average is not None:
             # Training continues with the latest weights, not with their average, which replaces
             # them only between epochs.
-            self.average.set_aside()
+            self.average.put(in_place=False)
         means = torch.empty(0)
         # skorch's history records each batch, which takes longer than a step of a small network.
         # Without a callback that reads the records, an epoch has a single one.
@@ -192,7 +197,7 @@ class Training:
             if self.group.size > 1:
                 self.group.average_statistics(net.module_)
             if self.average is not None:
-                self.average.put_in_place()
+                self.average.put(in_place=True)
         self._record(prefix, batches.epoch_means(means))
 
     def _step(self, batch: Batch) -> dict[str, Tensor]:
@@ -222,14 +227,14 @@ class Training:
         x, target = batch
         outputs = self.net.module_.forward_heads(x)
         loss, losses = self.net.criterion_(outputs, target)
-        means = torch.cat([losses, self.net.held_out_means(outputs[-1], target)])
+        means = torch.cat([losses, held_out_means(self.net, outputs[-1], target)])
         return {"loss": loss, "y_pred": outputs[-1].flatten(0, 1), "means": means}
 
     def _record(self, prefix: str, means: np.ndarray) -> None:
         """Record the losses of every head and the cost of held-out rows: means over all networks.
 
         `means` (n_values, n_networks) are the losses of the heads, followed for held-out rows by
-        the values of `CostNet.held_out_means`.
+        the values of `held_out_means`.
         """
         check_finite(means)
         layers, record = self.net.module_.layers, self.net.history.record
@@ -264,12 +269,10 @@ class Training:
     # --------------------------------------------------------------- callbacks
 
     def _notify(self, method: str, **given: Any) -> None:
-        """Call the callbacks, and distinguish their request to stop from the user's interrupt."""
+        """Call the callbacks; an interrupt within them ends the training, others end the fit."""
         try:
             self.net.notify(method, **given)
         except KeyboardInterrupt as stop:
-            if self.interrupts.seen:
-                raise
             raise CallbackStop from stop
 
     def _is_defined(self, *methods: str) -> bool:
@@ -279,6 +282,24 @@ class Training:
                 if getattr(type(callback), method) is not getattr(Callback, method):
                     return True
         return False
+
+
+def held_out_means(net: CostNet, output: Tensor, target: Target) -> Tensor:
+    """Means of the costs of predictions, of weights, and of losses at several temperatures.
+
+    They are (n_values, n_networks), for the output of each network and the rows of its set.
+    """
+    loss, shape = net.criterion_.loss, output.shape[:2]
+    output = output.flatten(0, 1)
+    values = [net.paid(output, target)]
+    values.append(torch.ones_like(values[0]))
+    if isinstance(loss, ProbabilisticLoss):
+        # The loss at its best temperature measures how well classes are separated. The plain loss
+        # rises as soon as a network becomes overconfident, long before it stops to learn.
+        for t in STOP_TEMPERATURES.tolist():
+            values.append(loss(loss.with_temperature(output, t), target))
+    weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
+    return weighted.view(-1, *shape).mean(dim=-1)
 
 
 def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:

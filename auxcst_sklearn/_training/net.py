@@ -24,7 +24,7 @@ from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork, copy_of
-from .batches import Batches, Rows, evaluation_size, shuffled
+from .batches import Batches, Rows, shuffled
 from .geometric_mean import MANY_CLASSES, SMALLEST
 from .runtime import (
     ALONE,
@@ -48,12 +48,9 @@ from .state import (
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
 PADDED_ROWS = 20
 
-# Early stopping uses the held-out loss at the best of these temperatures: a network still improves
-# at separating the classes when it is already overconfident, which a temperature corrects.
-STOP_TEMPERATURES = np.r_[np.geomspace(0.2, 1.0, 6)[:-1], np.geomspace(1.0, 9.0, 12)]
 
-# Rows of a batch without a gradient.
-PREDICT_ROWS, FEWEST_PREDICT_ROWS = 4096, 256
+# Rows of a batch without a gradient, and largest size in bytes for all networks together.
+PREDICT_ROWS, FEWEST_PREDICT_ROWS, EVALUATED_BYTES = 4096, 256, 2**26
 
 # Entries of a skorch history that its callbacks read, but the user does not need.
 SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
@@ -152,7 +149,8 @@ class CostNet(NeuralNet):
         """Batches of every set of rows, shuffled for training, large for validation."""
         if training:
             return shuffled(dataset, self.batch_size, self.generators, group)
-        size = evaluation_size(max(self.batch_size, self.predict_rows), dataset)
+        most = EVALUATED_BYTES // (len(dataset) * dataset[0].row_nbytes)
+        size = max(1, min(max(self.batch_size, self.predict_rows), most))
         return Batches(dataset, size, group=group)
 
     def records(self, start: int) -> list[dict[str, Any]]:
@@ -213,23 +211,6 @@ class CostNet(NeuralNet):
             self.initialize_callbacks()
 
     # ------------------------------------------------------------ prediction
-
-    def held_out_means(self, output: Tensor, target: Target) -> Tensor:
-        """Means of the costs of predictions, of weights, and of losses at several temperatures.
-
-        They are (n_values, n_networks), for the output of each network and the rows of its set.
-        """
-        loss, shape = self.criterion_.loss, output.shape[:2]
-        output = output.flatten(0, 1)
-        values = [self.paid(output, target)]
-        values.append(torch.ones_like(values[0]))
-        if isinstance(loss, ProbabilisticLoss):
-            # The loss at its best temperature measures how well classes are separated. The plain
-            # loss rises as soon as a network becomes overconfident, long before it stops to learn.
-            for t in STOP_TEMPERATURES.tolist():
-                values.append(loss(loss.with_temperature(output, t), target))
-        weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
-        return weighted.view(-1, *shape).mean(dim=-1)
 
     def paid(self, output: Tensor, target: Target) -> Tensor:
         """Cost of the decision for each row of outputs."""

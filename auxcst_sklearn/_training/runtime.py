@@ -1,4 +1,4 @@
-"""The process around a computation: its threads, modes and interrupts, and the other processes.
+"""The process around a computation: its threads and modes, and the other processes.
 
 In a fit by the ranks of an initialised `torch.distributed` group, each takes its part of every
 batch, and gradients are summed. A rank whose fit raises destroys its group: the others lose the
@@ -10,13 +10,11 @@ from __future__ import annotations
 import logging
 import math
 import os
-import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from multiprocessing import context, current_process
-from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,12 +66,8 @@ def _threads(multiplications: float, usual: int) -> int:
         return 1
     if named := os.environ.get(VARIABLE):
         return int(named)
-    is_worker = not _is_main_thread() or current_process().daemon  # Workers of loky are neither.
-    return 1 if is_worker else usual
-
-
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
+    is_main = threading.current_thread() is threading.main_thread()
+    return usual if is_main and not current_process().daemon else 1  # as workers of loky are
 
 
 def multiplications_per_row(module: nn.Module) -> float:
@@ -140,36 +134,6 @@ def resolve_device(device: str) -> str:
     if device in ("auto", "cuda") and torch.cuda.is_available():
         return processes().gpu()
     return "cpu" if device == "auto" else device
-
-
-# -------------------------------------------------------------------------------------- Ctrl-C
-
-
-class InterruptWatch:
-    """Context that calls the previous handler of SIGINT, and records whether it interrupts.
-
-    Callbacks end a training by a KeyboardInterrupt, too.
-    """
-
-    seen = False
-
-    def __enter__(self) -> InterruptWatch:
-        # Outside of the main thread no handler can be set.
-        self._before: Any = signal.getsignal(signal.SIGINT) if _is_main_thread() else None
-        if callable(self._before):
-            signal.signal(signal.SIGINT, self._handle)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if callable(self._before):
-            signal.signal(signal.SIGINT, self._before)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        try:
-            self._before(number, frame)
-        except KeyboardInterrupt:  # the user's own handler need not raise it
-            self.seen = True
-            raise
 
 
 # ----------------------------------------------------------------------------------------- log

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from ..modules._network import Attributes, plain_attributes, set_attributes
@@ -75,15 +75,9 @@ def optimizer_arguments(optimizer: Any, weight_decay: float, device: str) -> dic
     return arguments
 
 
-def _of_function(make: Callable[..., Any], groups: Any, **settings: Any) -> Optimizer:
+def _of_function(make: Callable[..., Any], groups: Any, **settings: Any) -> Any:
     """The optimizer that a user's function returns; the net's `settings` have no effect on it."""
-    optimizer = make(groups)
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(
-            f"optimizer={make!r} returned a {type(optimizer).__name__}; expected a function of the "
-            "parameters that returns a torch.optim.Optimizer."
-        )
-    return optimizer
+    return make(groups)
 
 
 def resolve_batch_size(batch_size: int | str, n_samples: int, largest: int) -> int:
@@ -187,11 +181,6 @@ class OfScheduler(Schedule):
 
     def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
         self.scheduler = self.name(net.optimizer_)
-        if not isinstance(self.scheduler, LRScheduler):
-            raise TypeError(
-                f"schedule={self.name!r} returned a {type(self.scheduler).__name__}; expected a "
-                "function of the optimizer that returns a scheduler of torch.optim.lr_scheduler."
-            )
 
     def end_epoch(self, record: Mapping[str, Any]) -> None:
         if isinstance(self.scheduler, ReduceLROnPlateau):
@@ -201,7 +190,8 @@ class OfScheduler(Schedule):
             self.scheduler.step()
 
     def state_dict(self) -> dict[str, Any]:
-        return self.scheduler.state_dict()
+        state: dict[str, Any] = self.scheduler.state_dict()
+        return state
 
     def load_state_dict(self, state: Any) -> None:
         self.scheduler.load_state_dict(state)
@@ -263,20 +253,11 @@ class WeightAverage:
         """Continue from the trained weights, when the parameters hold the average."""
         self.average, self.step, self.in_place = list(weights), step, True
 
-    def put_in_place(self) -> None:
-        """Set the parameters to the average."""
-        if not self.in_place:
-            self._swap()
-
-    def set_aside(self) -> None:
-        """Set the parameters to the trained weights."""
-        if self.in_place:
-            self._swap()
-
-    def _swap(self) -> None:
-        self.in_place = not self.in_place
-        for i, parameter in enumerate(self.parameters):
+    def put(self, *, in_place: bool) -> None:
+        """Set the parameters to the average, or to the trained weights."""
+        for i, parameter in enumerate(self.parameters if self.in_place != in_place else ()):
             parameter.data, self.average[i] = self.average[i], parameter.data
+        self.in_place = in_place
 
 
 class EarlyStopping:

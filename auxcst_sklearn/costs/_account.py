@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks.calls import warn
-from .._checks.labels import (
-    check_labels,
-    check_spelling,
-    if_encoded,
-    label_index,
-    shorten,
-    sorted_labels,
-)
+from .._checks.data import check_labels, if_encoded, label_index, shorten, sorted_labels
 from ._named import (
     LabelledCosts,
     column_names,
@@ -133,6 +126,11 @@ class Costs:
         """The decisions; None where they are the classes, in their order."""
         return None if np.array_equal(self.decisions, self.classes) else self.decisions
 
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """Whether costs of samples were given, and whether as a matrix for each."""
+        return not self.per_class, self.matrices is not None
+
     def part(self, index: NDArray[Any]) -> Costs:
         """The costs of some of the rows."""
         values = self.values if self.per_class else self.values[index]
@@ -203,14 +201,13 @@ class Costs:
             return
         labels = self.classes.tolist()
         found = [f"{k!r} ({share:.0%})" for k, share in zip(labels, of_class) if share > 0.5]
-        shown = self.decisions.tolist()
-        shown = shown if len(shown) <= 10 else [*shown[:9], "..."]
         warn(
             "The true class is not the cheapest prediction for most rows of class "
             f"{', '.join(found[:10])}. Perhaps the cost matrix is transposed (rows are true "
             "classes, columns predictions), a cost has the wrong sign (benefits are negative), or "
-            f"the labels are in another order than {shown}. If the costs are correct, switch this "
-            "warning off by warnings.filterwarnings('ignore', 'The true class is not the').",
+            f"the labels are in another order than {shorten(self.decisions)}. If the costs are "
+            "correct, switch this warning off by warnings.filterwarnings('ignore', 'The true class "
+            "is not the').",
         )
 
 
@@ -256,7 +253,6 @@ def _labels_of_costs(
     named = f"The classes of {name}" if is_named else f"The columns of {name}"
     missing = np.setdiff1d(present, labels)
     if len(missing):
-        check_spelling(missing, labels, "y")
         raise ValueError(
             f"{named} are {labels.tolist()}, but y also holds {missing.tolist()}; expected a "
             "column for every class. "
@@ -317,13 +313,11 @@ def find_decisions(
                 f"decisions={labels.tolist()} must name each column of the costs once, in one "
                 "dimension."
             )
-        check_spelling(labels, classes, "decisions=")
         return None if np.array_equal(labels, classes) else labels
     costs = _named_rows(cost, cost_matrix)
     columns = column_names(costs, like=classes)
     if columns is None or labels_of_rows(costs, classes) is None:
         return None
-    check_spelling(columns, classes, "The columns of the costs")
     names = {str(label) for label in columns.tolist()}
     missing = [label for label in classes.tolist() if str(label) not in names]
     # A misspelt label, a transposed matrix, encoded labels, or decisions.

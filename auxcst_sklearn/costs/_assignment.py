@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from .._checks.data import check_row_order
-from .._checks.labels import check_groups
+from .._checks.data import check_groups, check_row_order
 
 Capacity = Mapping[Hashable, "int | float"]
 

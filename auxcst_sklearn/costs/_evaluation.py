@@ -14,8 +14,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from .._checks.data import check_row_order, check_some_weight, check_weight, numpy_arrays
-from .._checks.labels import as_labels, label_index
+from .._checks.data import (
+    as_labels,
+    check_row_order,
+    check_some_weight,
+    check_weight,
+    label_index,
+    numpy_arrays,
+)
 from ._account import Costs, labels_of_evaluation
 from ._named import same_labels, stack_costs
 from ._validation import (

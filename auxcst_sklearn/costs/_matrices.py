@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from .._checks.labels import as_labels, label_index, sorted_labels
+from .._checks.data import as_labels, label_index, sorted_labels
 from ._account import Costs, labels_of_evaluation
 from ._named import LabelledCosts, stack_costs
 from ._validation import is_per_sample_matrix
@@ -199,8 +199,8 @@ def ordinal_cost_matrix(
     Raises
     ------
     ValueError
-        If there is no class, a label occurs twice, `power` is not positive, `over_cost` or
-        `under_cost` is negative, or a cost would be infinite.
+        If there is no class, a label occurs twice, `power` is not positive, or `over_cost` or
+        `under_cost` is negative.
 
     Examples
     --------
@@ -228,12 +228,6 @@ def ordinal_cost_matrix(
         if not 0 <= value < np.inf:
             raise ValueError(f"{name}={value!r}; expected the cost of one class, 0 or more.")
     grade = np.arange(n_classes, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        distance = np.abs(grade[:, np.newaxis] - grade) ** power
+    distance = np.abs(grade[:, np.newaxis] - grade) ** power
     cost_matrix = np.triu(distance) * over_cost + np.tril(distance) * under_cost
-    if not np.isfinite(cost_matrix).all():
-        raise ValueError(
-            f"power={power!r} makes costs of {n_classes} classes infinite; expected a smaller one, "
-            "such as 1 for absolute or 2 for squared distances."
-        )
     return cost_matrix if labels is None else LabelledCosts(cost_matrix, labels, labels)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks.labels import check_spelling, if_encoded, shorten
+from .._checks.data import if_encoded, shorten
 
 Labels = NDArray[Any]
 
@@ -88,13 +88,16 @@ class LabelledCosts:
         vars(self).update(state)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{name} cannot be set. {CHANGES}")
+        raise AttributeError(f"{name} cannot be set; expected a new LabelledCosts.")
 
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]  # as scikit-learn selects rows
         if rows is None or isinstance(rows, bool | tuple) or np.ndim(rows) > 1:
-            raise TypeError(f"Only rows can be selected, by positions or a mask. {CHANGES}")
+            raise TypeError(
+                "Only rows can be selected, by positions or a mask. For all else use the array of "
+                "values."
+            )
         found, classes = self.values[rows], self.classes
         if found.ndim == 0:
             return found
@@ -130,24 +133,11 @@ class LabelledCosts:
         pairs = ((vars(self)[name], vars(other)[name]) for name in vars(self))
         return all(np.array_equal(a, b) for a, b in pairs)
 
-    def _refuse(self, *args: Any) -> Any:
-        raise TypeError(f"Costs with labels have no arithmetic and no assignment. {CHANGES}")
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __neg__ = __matmul__ = __rmatmul__ = _refuse
-    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
-    __setitem__ = _refuse
-
     def __repr__(self) -> str:
         text = np.array2string(self.values, separator=", ", prefix="LabelledCosts(")
         names = "" if self.classes is None else f"classes={shorten(self.classes)}, "
         names += f"decisions={shorten(self.decisions)}"
         return f"LabelledCosts({text},\n              {names})"
-
-
-CHANGES = (
-    "Compute with the array of values, such as costs.values * 1.1, then "
-    "LabelledCosts(values, costs.classes, costs.decisions)."
-)
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -258,7 +248,6 @@ def column_positions(labels: Labels, wanted_labels: Labels, name: str) -> list[i
         wanted = [_spelling(label, labels) for label in wanted]
     place = {label: i for i, label in enumerate(labels.tolist())}
     if set(place) != set(wanted) or len(place) != len(labels):
-        check_spelling(labels, wanted_labels, name)
         missing = [label for label in wanted if label not in place]
         remedy = encoded or "Rename the labels, or name all classes in classes=."
         raise ValueError(

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 LARGEST = 1e15
 # Mistakes that cost a smaller share of the best constant decision are not a matter of precision.
 MATERIAL = 0.05
-# Costs are extreme if decisions depend on smaller class probabilities: a miss of 200 alarms.
-EXTREME_THRESHOLD = 1 / 201
+# Costs are extreme if decisions depend on class probabilities below this share of an even one: with
+# two classes, if a miss costs as much as 200 alarms.
+EXTREME_SHARE = 2 / 201
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class CostStatistics:
     @property
     def is_extreme(self) -> bool:
         """Whether decisions depend on so small probabilities that rows hardly show them."""
-        return self.smallest_threshold <= EXTREME_THRESHOLD
+        return self.smallest_threshold * len(self.weight) <= EXTREME_SHARE
 
     def to_units(self, cost: NDArray[Any]) -> NDArray[Any]:
         """Convert costs to units of the network; huge costs do not overflow."""

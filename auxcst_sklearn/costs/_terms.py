@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
-from .._checks.calls import warn
 from .._checks.data import as_floats, check_row_order, is_frame
-from .._checks.labels import check_spelling
 from ._named import LabelledCosts, column_names
 from ._validation import as_numbers
 
@@ -202,22 +200,6 @@ def _read(terms: Any) -> tuple[list[Any], list[Any], dict[str, Any]]:
                 f"terms[{label!r}] has costs for {list(row)}; expected one for each of {columns}, "
                 "as in the first row. Write 0 for what costs nothing."
             )
-    try:
-        rows = sorted(terms)
-    except TypeError as error:
-        raise ValueError(f"The rows of terms, {list(terms)}, have no common order.") from error
-    check_spelling(np.asarray(columns), np.asarray(rows), "The decisions in terms")
-    if _are_texts_of_numbers(rows) and rows != sorted(rows, key=float):
-        warn(
-            f"The classes in terms are strings, sorted as {rows}. If y holds numbers, their order "
-            "is another one: write the classes as numbers."
-        )
+    rows = sorted(terms)
     columns = rows if set(rows) == set(columns) else columns
     return rows, columns, {f"terms[{k!r}][{d!r}]": terms[k][d] for k in rows for d in columns}
-
-
-def _are_texts_of_numbers(labels: list[Any]) -> bool:
-    try:
-        return all(isinstance(label, str) and np.isfinite(float(label)) for label in labels)
-    except ValueError:
-        return False

@@ -22,9 +22,6 @@ FEW_CLASSES = 16
 # probability of zero, no cost of a mistake, however large, could change the decision.
 SMALLEST_SHARE = 1e-3
 
-# Costs are extreme if an even share of the smoothing exceeds a class probability on which a
-# decision depends by this factor. With two classes and smoothing 0.05: a miss of 200 alarms.
-EXTREME = 5
 
 # Largest number of values computed at once for the costs of all classes, about a megabyte.
 LARGEST_TABLE = 2**18
@@ -48,10 +45,10 @@ class CrossEntropy(ProbabilisticLoss):
         overconfidence. It is removed from the estimated probabilities, so that they remain
         probabilities of the labels. If nothing would remain of a probability, a thousandth is kept.
 
-        Costs are extreme if decisions depend on class probabilities below a fifth of what each
-        class gets. Estimators then spread the fraction in proportion to the class frequencies and
-        do not remove it from the probabilities. Also, no probability is then below ``1 / n /
-        (n_classes - 1)`` for n training samples, because they cannot show that a class is rarer.
+        Costs are extreme if decisions depend on class probabilities below ``1 / (100 n_classes)``.
+        Estimators then spread the fraction in proportion to the class frequencies and do not remove
+        it from the probabilities. Also, no probability is then below ``1 / n / (n_classes - 1)``
+        for n training samples, because they cannot show that a class is rarer.
 
     Raises
     ------
@@ -89,7 +86,7 @@ class CrossEntropy(ProbabilisticLoss):
         n, n_classes = statistics.weight.sum(), len(statistics.weight)
         # Under extreme costs, an even share of the smoothing is far above the probabilities that
         # decisions depend on. Its inversion would then subtract two nearly equal numbers.
-        if self.smoothing / n_classes <= EXTREME * statistics.smallest_threshold:
+        if self.smoothing == 0 or not statistics.is_extreme:
             return self
         bound = copy(self)
         # The dataclass is frozen. Writing to its dict leaves equality and the stored parameters as

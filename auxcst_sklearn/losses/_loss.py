@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from .._checks.calls import inherit_docs
 from ..costs._account import Costs
 from ..costs._statistics import CostStatistics
 
@@ -102,13 +103,9 @@ class Loss(ABC):
         """
         return outputs
 
+    @inherit_docs(to_cost)
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Return the initial biases of a head: the mean cost vector, or 0 for other outputs.
-
-        Parameters
-        ----------
-        statistics : object
-            Statistics of the training costs, same as in `to_cost`.
 
         Returns
         -------

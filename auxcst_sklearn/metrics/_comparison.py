@@ -22,8 +22,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks.calls import error_context, inherit_docs
 from .._checks.classifiers import fitted, probabilities
-from .._checks.data import check_row_order, sliceable
-from .._checks.labels import as_labels, check_groups
+from .._checks.data import as_labels, check_groups, check_row_order, sliceable
 from ..costs._account import Costs
 from ..costs._evaluation import (
     check_one_source,

@@ -12,8 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._checks.calls import inherit_docs, warn
-from .._checks.data import check_row_order
-from .._checks.labels import check_groups
+from .._checks.data import check_groups, check_row_order
 from ..costs._account import find_decisions
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, mean_paid
 from ..costs._named import column_names, same_label_kind

@@ -99,28 +99,12 @@ class SeededModule(nn.Module):
         return {**super().__getstate__(), "generator": None}  # type: ignore[no-untyped-call]
 
 
-def draw_dropout(shape: Sequence[int], p: float, like: Tensor, generator: Any) -> Tensor:
-    """Draw the factors of dropout: 0, or the inverse of the fraction that is kept.
-
-    A random byte decides on each input, in a fifth of the time of torch's Bernoulli numbers, which
-    took longer than the products of a small layer.
-    """
-    n = prod(shape)
-    words = torch.empty(-(-n // 8), dtype=torch.int64, device=like.device)
-    words.random_(-(2**63), None, generator=generator)
-    drop = min(max(round(256 * p), 1), 255)
-    # 1 from `drop` on, else 0. Comparing, and converting bools, takes torch 4 times as long.
-    # A random byte decides about each value. Drawing 64-bit words and viewing them as bytes takes a
-    # fraction of the time of drawing floats.
-    keep = words.view(torch.uint8)[:n].clamp_(drop - 1, drop).sub_(drop - 1)
-    return keep.view(*shape).to(like.dtype).mul_(256 / (256 - drop))
-
-
 class SeededDropout(SeededModule):
     """Dropout that draws from its own generator; `p` is rounded to a multiple of 1/256.
 
     torch's dropout draws from the global generator, so that two fits in two threads would share
-    their random numbers.
+    their random numbers. A random byte decides on each input, in a fifth of the time of torch's
+    Bernoulli numbers, which took longer than the products of a small layer.
     """
 
     def __init__(self, p: float) -> None:
@@ -132,8 +116,19 @@ class SeededDropout(SeededModule):
         if not self.training or self.p == 0:
             return x
         if x.dim() == 3 and len(x) == 1:  # one network of an AuxMLP; drawn sample by sample
-            return x * draw_dropout(x.mT.shape, self.p, x, self.generator).mT
-        return x * draw_dropout(x.shape, self.p, x, self.generator)
+            return x * self._factors(x.mT).mT
+        return x * self._factors(x)
+
+    def _factors(self, x: Tensor) -> Tensor:
+        """0, or the inverse of the fraction that is kept, for each input."""
+        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=x.device)
+        # Drawing 64-bit words and viewing them as bytes takes a fraction of the time of drawing
+        # floats.
+        words.random_(-(2**63), None, generator=self.generator)
+        drop = min(max(round(256 * self.p), 1), 255)
+        # 1 from `drop` on, else 0. Comparing, and converting bools, takes torch 4 times as long.
+        keep = words.view(torch.uint8)[: x.numel()].clamp_(drop - 1, drop).sub_(drop - 1)
+        return keep.view(x.shape).to(x.dtype).mul_(256 / (256 - drop))
 
     def extra_repr(self) -> str:
         """Show the probability."""

@@ -164,21 +164,12 @@ class SideBySide(AuxNetwork):
 
     def __init__(self, networks: Sequence[AuxNetwork]) -> None:
         super().__init__()
-        first, *others = (
-            {n: tuple(p.shape) for n, p in one.named_parameters()} for one in networks
-        )
-        for i, shapes in enumerate(others, start=2):  # A random factory may make other ones.
-            # The names of all parameters must be compared, because a network may also have more
-            # layers than the first.
-            differing = sorted(n for n in {*first, *shapes} if first.get(n) != shapes.get(n))
-            if differing:
-                name = differing[0]
-                raise ValueError(
-                    f"module made networks of different layers or sizes: {name} has the shape "
-                    f"{first.get(name)} in the first and {shapes.get(name)} in number {i}; "
-                    "expected networks that differ only in their weights. Set n_networks=1, or "
-                    "make them alike."
-                )
+        first, *others = ([p.shape for p in one.parameters()] for one in networks)
+        if any(shapes != first for shapes in others):  # A random factory may make other ones.
+            raise ValueError(
+                "module made networks of different layers or sizes; expected networks that differ "
+                "only in their weights. Set n_networks=1, or make them alike."
+            )
         self.networks = nn.ModuleList(networks)
         self.n_networks = len(networks)
 

@@ -20,8 +20,16 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from skorch.helper import SliceDict
 
-from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
-from .._checks.labels import label_index, shorten
+from .._checks.data import (
+    as_floats,
+    holds_string,
+    is_frame,
+    label_index,
+    objects,
+    select,
+    shorten,
+    without_gaps,
+)
 from ..costs._evaluation import final_estimator, last_step
 from ..modules._named_rows import Layout
 from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs

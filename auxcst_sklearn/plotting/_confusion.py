@@ -8,10 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import ConfusionMatrixDisplay
-from sklearn.utils._param_validation import StrOptions
 
-from .._checks.calls import inherit_docs, validate_params
-from .._checks.labels import as_labels, label_index
+from .._checks.calls import inherit_docs
+from .._checks.data import as_labels, label_index
 from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
 from ..metrics._measures import mean_cost
 from ._drawing import Display, amount
@@ -83,7 +82,6 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
 
     @classmethod
     @inherit_docs(Display, mean_cost)
-    @validate_params({"normalize": [StrOptions({"true", "pred", "all"}), None]})
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -125,6 +123,8 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         np.add.at(n_samples, (costs.label, pred), weight)
         paid, axis = paid[cells], {"true": 1, "pred": 0, "all": None}
         if normalize is not None:
+            if normalize not in axis:
+                raise ValueError(f"normalize={normalize!r}; expected None or one of {[*axis]}.")
             n = n_samples[cells].sum(axis=axis[normalize], keepdims=True)
             paid /= np.where(n > 0, n, 1)
         display_labels = labels if display_labels is None else display_labels

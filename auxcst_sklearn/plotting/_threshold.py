@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import inherit_docs, validate_params
+from .._checks.calls import inherit_docs
 from .._checks.classifiers import check_probability, probabilities
-from .._checks.data import check_row_order
-from .._checks.labels import as_labels
+from .._checks.data import as_labels, check_row_order
 from ..costs._account import labels_of_evaluation
 from ..costs._evaluation import check_evaluated, decisions_of, evaluated, final_estimator
 from ..metrics import _measures
@@ -200,7 +198,6 @@ class CostThresholdDisplay:
         return cls(*costs.curve(probability), **found)
 
     @inherit_docs(Display)
-    @validate_params({"xscale": [StrOptions({"linear", "log"})]})
     def plot(
         self,
         ax: Axes | None = None,

@@ -122,7 +122,7 @@ def test_costs_are_a_value():
     for name in ("values", "classes", "decisions"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(C, name)[0] = 1
-        with pytest.raises(AttributeError, match=r"costs\.values \* 1\.1"):
+        with pytest.raises(AttributeError, match="cannot be set"):
             setattr(C, name, 1)
     frame = pd.DataFrame(M.values, M.classes, M.decisions)
     assert LabelledCosts(frame, frame.index, frame.columns) == M
@@ -157,7 +157,7 @@ def test_arrays_are_what_numpy_sees():
         lambda costs: costs / LIMIT[:, None, None],
         lambda costs: -costs,
         lambda costs: costs @ PLAIN[0].T,
-        lambda costs: costs.__setitem__(0, 1),
+        lambda costs: operator.setitem(costs, 0, 1),
         lambda costs: np.maximum(costs, 0),
     ],
 )
@@ -170,16 +170,13 @@ def test_arithmetic_and_assignment_are_refused(change):
 @pytest.mark.filterwarnings("ignore:you are shuffling")
 def test_numpy_cannot_shuffle_them():
     for shuffle_rows in (np.random.default_rng(0).shuffle, np.random.RandomState(0).shuffle):
-        with pytest.raises(TypeError, match=r"costs\.values"):
+        with pytest.raises(TypeError):
             shuffle_rows(C)
     assert_array_equal(C.values, PLAIN)
 
 
-def test_the_error_says_how_to_compute():
-    for call in (lambda: C * 1.1, lambda: 1.1 * PLAIN * C, lambda: C[..., ::-1], lambda: C[:, 0]):
-        with pytest.raises(TypeError, match=r"costs\.values \* 1\.1, then LabelledCosts\("):
-            call()
-    for key in (None, True, np.eye(2, dtype=int)):
+def test_only_rows_are_selected():
+    for key in (None, True, np.eye(2, dtype=int), (..., slice(None)), (slice(None), 0)):
         with pytest.raises(TypeError, match="Only rows can be selected"):
             C[key]
 
@@ -460,19 +457,11 @@ def test_a_permutation_of_the_classes_warns_once(model):
 
 
 @pytest.mark.parametrize("columns", [[" bad", "good"], ["Bad", "good"], ["good", "BAD "]])
-def test_names_that_differ_by_spelling_only_are_refused(columns):
-    alike = "differ only by spaces, capitals or the text of a number"
-    with pytest.raises(ValueError, match=alike):
-        cost_matrices({k: dict.fromkeys(columns, 1) for k in TERMS})
-    matrix = np.array([[0, 1], [2, 0]])
-    for given in ({"decisions": columns}, {"classes": ["bad", "good"], "decisions": columns}):
-        with pytest.raises(ValueError, match=alike):
-            mean_cost(Y, Y, cost_matrix=matrix, **given)
-        with pytest.raises(ValueError, match=alike):
-            MODELS["rule"](cost_matrix=matrix, **given).fit(X, Y)
-    with pytest.raises(ValueError, match=alike):
-        MODELS["rule"](cost_matrix=pd.DataFrame(matrix, ["bad", "good"], columns)).fit(X, Y)
-    with pytest.raises(ValueError, match=alike):
+def test_labels_are_matched_as_they_are_written(columns):
+    matrix = pd.DataFrame([[0, 1], [2, 0]], ["bad", "good"], columns)
+    with pytest.raises(ValueError, match="there is none for .'bad'. of the classes"):
+        MODELS["rule"](cost_matrix=matrix).fit(X, Y)
+    with pytest.raises(ValueError, match="y also holds .'Bad', 'Good'."):
         MODELS["rule"]().fit(X, np.char.title(Y), cost=C)
 
 
@@ -483,12 +472,8 @@ def test_keys_of_json_are_numbers_where_their_text_is_that_of_the_label():
     assert mean_cost(y, y[[1, 1, 2]], cost_matrix=matrix) == 4
     for odd in (["-2", "10.0", "1000"], ["-2", "10", "1e3"]):
         matrix = cost_matrices({a: {b: float(a != b) for b in odd} for a in odd})
-        with pytest.raises(ValueError, match="text of a number"):
+        with pytest.raises(ValueError, match="labels that are not among the classes"):
             mean_cost(y, y, cost_matrix=matrix)
-    with pytest.raises(ValueError, match="text of a number"):
-        cost_matrices({"10": {"10.0": 0, "2": 1}, "2": {"10.0": 1, "2": 0}})
-    with pytest.warns(UserWarning, match="sorted as"):
-        cost_matrices({a: {b: float(a != b) for b in ("-2", "-1")} for a in ("-2", "-1")})
 
 
 @pytest.mark.parametrize("kind", MODELS)

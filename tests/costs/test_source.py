@@ -1,5 +1,4 @@
 import warnings
-from enum import Enum
 
 import numpy as np
 import pandas as pd
@@ -200,14 +199,6 @@ def test_no_warning_where_no_order_is_lost(use, recwarn):
     small_mlp().fit(X, y)
     small_mlp(cost_matrix=COST).fit(X, y.cat.rename_categories(["a", "b", "c"]))
     assert not [w for w in recwarn if "ordered categories" in str(w.message)]
-
-
-def test_members_of_an_enum_that_numpy_cuts_off_are_refused():
-    kind = Enum("Grade", [(name, name) for name in GRADES], type=str)
-    y = [kind(GRADES[code]) for code in CODES]
-    for use in (MATRIX_USES["network"], MATRIX_USES["rule"], MATRIX_USES["metric"]):
-        with pytest.raises(ValueError, match="members of an Enum .*label.value for label in y"):
-            use(y, COST)
 
 
 # --- other columns ------------------------------------------------------------------------

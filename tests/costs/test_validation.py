@@ -9,8 +9,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
-from auxcst_sklearn._checks.data import check_frame
-from auxcst_sklearn._checks.labels import check_labels, label_index
+from auxcst_sklearn._checks.data import check_frame, check_labels, label_index
 from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.costs._validation import check_cost, check_cost_matrix
 from auxcst_sklearn.metrics import mean_cost

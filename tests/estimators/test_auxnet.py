@@ -323,9 +323,9 @@ def ends_with_a_convolution():
         ({"module": mlp}, ValueError, r"cannot compute an example of shape \(1, 8, 8\); check"),
         ({"module": ends_with_a_convolution}, ValueError, "does not end with an nn.Linear"),
         ({"hidden_layers": "all"}, ValueError, "'hidden_layers' parameter"),
-        ({"hidden_layers": ["fc9"]}, ValueError, "names 'fc9', which is not part of Residual"),
-        ({"hidden_layers": [3]}, ValueError, "names '3', which is not part of Residual"),
-        ({"hidden_layers": ["relu"]}, ValueError, r"runs 2 times; .* \['relu:1', 'relu:2'\]"),
+        ({"hidden_layers": ["fc9"]}, ValueError, "names 'fc9', which is not a layer that runs"),
+        ({"hidden_layers": [3]}, ValueError, "names '3', which is not a layer that runs"),
+        ({"hidden_layers": ["relu"]}, ValueError, "which is not a layer that runs .*'relu:1'"),
         ({"hidden_layers": ["bn", "bn"]}, ValueError, "names a layer twice"),
         ({"head_input": "max"}, ValueError, "'head_input' parameter"),
         (

@@ -138,7 +138,7 @@ def test_networks_of_different_depths_are_refused(problem):
             layers += [nn.Linear(8, 8), nn.ReLU()]
         return nn.Sequential(*layers, nn.Linear(8, 3))
 
-    with pytest.raises(ValueError, match="module made networks of different layers or sizes: "):
+    with pytest.raises(ValueError, match="module made networks of different layers or sizes"):
         several(make).fit(X, y)
 
 

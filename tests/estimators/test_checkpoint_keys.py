@@ -2,42 +2,22 @@
 
 import os
 import time
-import warnings
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
 import torch
-from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxNet
-from tests.estimators.test_checkpoints import X, Y, assert_same, mlp, state_of
-
-ENDED = "had ended, and with random_state=None"
+from tests.estimators.test_checkpoints import X, Y, mlp
 
 
-def test_members_of_an_ensemble_that_are_equal_warn(tmp_path):
+def test_members_of_a_bag_have_seeds_and_folders_of_their_own(tmp_path):
     member = mlp(max_epochs=2, checkpoint_dir=tmp_path / "{fit}", random_state=None)
-    with pytest.warns(UserWarning, match=f"{ENDED}.*pass a different integer"):
-        VotingClassifier([("a", member), ("b", member)]).fit(X, Y)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        several = VotingClassifier([(str(i), mlp(**{**member.get_params(), "random_state": i}))
-                                    for i in range(2)]).fit(X, Y)  # fmt: skip
-        bag = BaggingClassifier(member, 2, bootstrap=False, random_state=0).fit(X, Y)
-    for first, second in (several.estimators_, bag.estimators_):  # a bag hands out seeds
-        assert not np.array_equal(first.predict_cost(X), second.predict_cost(X))
-
-
-def test_going_on_after_a_kill_does_not_warn(tmp_path):
-    model = mlp(checkpoint_dir=tmp_path, random_state=None, max_epochs=4, patience=4).fit(X, Y)
-    first = state_of(model)
-    last = max(tmp_path.glob("*.pt"))
-    last.unlink()  # as if the process had died in the last epoch
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert_same(state_of(model.fit(X, Y)), first)
+    bag = BaggingClassifier(member, 2, bootstrap=False, random_state=0).fit(X, Y)
+    first, second = bag.estimators_
+    assert not np.array_equal(first.predict_cost(X), second.predict_cost(X))
 
 
 def test_code_counts_by_its_name(tmp_path):

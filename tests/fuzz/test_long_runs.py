@@ -1,13 +1,11 @@
-"""Many fits and predictions: no growth of memory or open files, no state that threads share."""
+"""Many fits and predictions: no growth of memory or open files."""
 
 from __future__ import annotations
 
 import gc
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
@@ -32,23 +30,3 @@ def test_fits_leave_nothing_behind(make):
 
     assert files_after <= files
     assert after - before < 4e6 + 10_000 * 10 * FUZZ
-
-
-def test_threads_predict_what_one_thread_does():
-    model = small_stack().fit(X, Y)
-    expected = model.predict_proba(X)
-    rows = np.random.default_rng(0).integers(0, len(X), size=(8, 20 * FUZZ))
-
-    def predict(mine):
-        return [model.predict_proba(X[i : i + 1]) for i in mine]
-
-    with ThreadPoolExecutor(8) as pool:
-        for mine, found in zip(rows, pool.map(predict, rows)):
-            np.testing.assert_allclose(np.concatenate(found), expected[mine], rtol=1e-6)
-
-
-def test_threads_fit_what_one_thread_does():
-    expected = small_stack().fit(X, Y).predict_cost(X)
-    with ThreadPoolExecutor(4) as pool:
-        for model in pool.map(lambda _: small_stack().fit(X, Y), range(4 * FUZZ)):
-            np.testing.assert_array_equal(model.predict_cost(X), expected)

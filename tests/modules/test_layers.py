@@ -11,7 +11,6 @@ from auxcst_sklearn.modules._layers import (
     BatchedLinear,
     MapMeans,
     SeededDropout,
-    draw_dropout,
 )
 
 
@@ -35,7 +34,9 @@ def test_dropout_is_decided_by_a_byte_for_each_input(p):
     drop = min(max(round(256 * p), 1), 255)
     keep = words.numpy().view("uint8")[:63].reshape(7, 9) >= drop
 
-    drawn = draw_dropout(x.shape, p, x, torch.Generator().manual_seed(4))
+    dropout = SeededDropout(p)
+    dropout.generator = torch.Generator().manual_seed(4)
+    drawn = dropout(x)
 
     assert drawn.tolist() == (keep * (256 / (256 - drop))).astype("float32").tolist()
 

@@ -69,8 +69,10 @@ def test_a_class_without_samples_has_no_mean_cost():
         [0, 0], [0, 1], cost_matrix=[[0, 1], [5, 0]], classes=[0, 1], normalize="true"
     )
     np.testing.assert_array_equal(display.confusion_matrix, [[0, 0.5], [0, 0]])
-    with pytest.raises(ValueError, match="'normalize' parameter of .* must be"):
-        CostConfusionDisplay.from_predictions([0], [0], cost_matrix=[[0, 1]], normalize="row")
+    with pytest.raises(ValueError, match="normalize='row'; expected"):
+        CostConfusionDisplay.from_predictions(
+            [0, 1], [0, 1], cost_matrix=1 - np.eye(2), normalize="row"
+        )
 
 
 def test_cost_matrix_and_class_order():

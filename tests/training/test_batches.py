@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from auxcst_sklearn._training import batches as batches_module
+from auxcst_sklearn._training import net as net_module
 from auxcst_sklearn._training.batches import Batches, join_targets
+from tests.factories import small_mlp
 from tests.training.few_rows import X, make_rows, order
 
 
@@ -69,11 +71,11 @@ def test_targets_without_weights_are_joined():
     assert joined.label.tolist() == [0, 1, 2, 2]
 
 
-@pytest.mark.parametrize(("n_sets", "expected"), [(1, 6), (2, 4), (5, 1), (50, 1)])
+@pytest.mark.parametrize(("n_sets", "expected"), [(1, 8), (2, 4), (5, 1), (50, 1)])
 def test_batches_to_evaluate_are_bounded_in_bytes(monkeypatch, n_sets, expected):
-    rows = make_rows()
-    monkeypatch.setattr(batches_module, "EVALUATED_BYTES", 8 * rows.row_nbytes)
-    assert batches_module.evaluation_size(6, [rows] * n_sets) == expected
+    rows, net = make_rows(), small_mlp().fit(X, np.arange(len(X)) % 2).net_
+    monkeypatch.setattr(net_module, "EVALUATED_BYTES", 8 * rows.row_nbytes)
+    assert net.get_iterator([rows] * n_sets).size == expected
 
 
 def test_large_batches_are_not_kept_while_the_next_ones_are_read(monkeypatch):

@@ -1,4 +1,4 @@
-"""Files of checkpoints: whole, checked, and of one fit."""
+"""Files of checkpoints: whole, and of one fit."""
 
 import os
 
@@ -51,18 +51,15 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
         files.save({"epoch": 1})
 
 
-def test_every_cut_and_every_flipped_bit_is_found(tmp_path):
+def test_every_cut_is_found(tmp_path):
     files = Checkpoints(tmp_path, 1, KEY, 0).next_training()
     files.save({"epoch": 1})
     (path,) = tmp_path.glob("*.pt")
     content = path.read_bytes()
     for i in range(0, len(content), max(1, len(content) // 100)):
-        flipped = bytearray(content)
-        flipped[i] ^= 1 << i % 8
-        for damaged in (content[:i], bytes(flipped)):
-            path.write_bytes(damaged)
-            with pytest.warns(RuntimeWarning, match="damaged"):
-                assert files.load() is None
+        path.write_bytes(content[:i])
+        with pytest.warns(RuntimeWarning, match="damaged"):
+            assert files.load() is None
 
 
 def test_a_folder_is_for_one_fit_at_a_time(tmp_path):
@@ -85,20 +82,12 @@ def test_a_damaged_key_is_refused(content, tmp_path):
 
 
 def test_code_in_a_file_is_not_run(tmp_path):
-    from hashlib import sha256
-    from io import BytesIO
-
     class Harm:
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "harm"),)
 
-    buffer = BytesIO()
-    torch.save({"epoch": Harm()}, buffer)
     files = Checkpoints(tmp_path, 1, KEY, 0).next_training()
-    digest = sha256(buffer.getvalue()).digest()
-    (tmp_path / "training1-00000001.pt").write_bytes(
-        checkpoints.HEADER + digest + buffer.getvalue()
-    )
+    torch.save({"epoch": Harm()}, tmp_path / "training1-00000001.pt")
     with pytest.warns(RuntimeWarning, match="damaged"):
         assert files.load() is None
     assert not (tmp_path / "harm").exists()

@@ -28,9 +28,9 @@ def test_the_average_agrees_with_one_by_hand(horizon):
         parameter.data.copy_(torch.from_numpy(step))
         average.update()
 
-    average.put_in_place()
+    average.put(in_place=True)
     np.testing.assert_allclose(parameter.detach(), by_hand([0] * 3, steps, horizon), rtol=1e-12)
-    average.set_aside()
+    average.put(in_place=False)
     np.testing.assert_array_equal(parameter.detach(), steps[-1])
 
 

@@ -51,12 +51,6 @@ def test_a_partial_class_is_a_function_of_the_parameters(problem):
     assert model.net_.optimizer_.param_groups[0]["betas"] == (0.8, 0.9)
 
 
-@pytest.mark.parametrize("wrong", [lambda parameters: None, lambda parameters: [*parameters]])
-def test_a_function_that_makes_no_optimizer(problem, wrong):
-    with pytest.raises(TypeError, match="optimizer=.* expected a function of the parameters"):
-        small_mlp(optimizer=wrong).fit(problem.X, problem.y)
-
-
 def test_a_scheduler_steps_once_an_epoch_and_the_rate_is_back_after_training(problem):
     rates, model = rates_of(problem, schedule=halving, learning_rate=0.08)
 
@@ -91,11 +85,6 @@ def test_a_scheduler_of_plateaus_sees_the_held_out_loss(problem):
         expected.append(expected[-1] * (1 if value < best * (1 - 1e-4) else 0.1))
         best = min(best, value)
     assert rates == pytest.approx(expected)
-
-
-def test_a_function_that_makes_no_scheduler(problem):
-    with pytest.raises(TypeError, match="schedule=.* expected a function of the optimizer"):
-        small_mlp(schedule=lambda optimizer: 0.1).fit(problem.X, problem.y)
 
 
 def test_a_fit_that_was_interrupted_resumes_with_the_state_of_the_scheduler(

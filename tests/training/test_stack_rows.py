@@ -8,8 +8,7 @@ from scipy.special import log_softmax, softmax
 from auxcst_sklearn._estimators.fit_steps import build, make_net, prepare, validate
 from auxcst_sklearn._training.folds import folds
 from auxcst_sklearn._training.geometric_mean import HEATS, PRIOR_ROWS
-from auxcst_sklearn._training.loop import Training
-from auxcst_sklearn._training.net import STOP_TEMPERATURES
+from auxcst_sklearn._training.loop import STOP_TEMPERATURES, Training
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import small_mlp, small_stack
 

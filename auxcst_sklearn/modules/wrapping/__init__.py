@@ -2,9 +2,8 @@
 
 from ._body import PREFIX, is_trained, make_body
 from ._hidden_layers import find_hidden_layers
-from ._mirrored import MirroredNetwork
 from ._tracing import Trace
-from ._wrapped import WrappedNetwork, example_of
+from ._wrapped import MirroredNetwork, WrappedNetwork, example_of
 
 __all__ = [
     "PREFIX",

@@ -227,17 +227,20 @@ class Recorder:
                 continue
             x, version, found[call] = output
             if training and version_of(x) != version and path not in self.overwritten:
-                if not is_first:
-                    raise ValueError(
-                        f"The output of the hidden layer {path!r} was overwritten in place in some "
-                        "steps of the training. Set inplace=False in the layer that follows."
-                    )
-                # What was kept is a clone, so this step is right, and from now on the layer is
-                # always cloned.
-                self.overwritten.add(path)
+                self._note_overwritten(path, was_cloned=is_first)
         if is_first:
             self.is_new = len(found) < len(calls)
         return returned, found
+
+    def _note_overwritten(self, path: str, *, was_cloned: bool) -> None:
+        if not was_cloned:
+            raise ValueError(
+                f"The output of the hidden layer {path!r} was overwritten in place in some steps "
+                "of the training. Set inplace=False in the layer that follows."
+            )
+        # What was kept is a clone, so this step is right, and from now on the layer is always
+        # cloned.
+        self.overwritten.add(path)
 
 
 def _keep(x: Tensor, clones: bool) -> Tensor:

@@ -256,7 +256,10 @@ class Trace:
         """The call with a name; its output must be usable as input of a head."""
         calls = {self.name(call): call for call in self.calls}
         if name not in calls:
-            raise ValueError(f"hidden_layers names {name!r}, which {self._why_not(name)}")
+            raise ValueError(
+                f"hidden_layers names {name!r}, which is not a layer that runs in the forward of "
+                f"{type(self.module).__name__}; expected 'auto', or some of {self.usable()}."
+            )
         output = self.tensor(calls[name])
         if output is None or output.dim() < 2 or not output.is_floating_point():
             raise ValueError(
@@ -265,16 +268,6 @@ class Trace:
                 "tensor of floats with a row per example."
             )
         return calls[name]
-
-    def _why_not(self, name: str) -> str:
-        module, path = type(self.module).__name__, name.partition(":")[0]
-        if runs := self.runs(path):
-            calls = [self.name((path, number + 1)) for number in range(runs)]
-            return f"runs {runs} time{'s' * (runs > 1)}; expected one of {calls}."
-        if path in dict(self.module.named_modules()):
-            return f"is a part of {module}, but does not run in its forward."
-        parts = [self.name(call) for call in self.calls if not call[0].endswith("()")]
-        return f"is not part of {module}; expected 'auto', or some of {parts}."
 
 
 def _refusal(module: nn.Module, x: Tensor | dict[str, Tensor], error: Exception) -> str:

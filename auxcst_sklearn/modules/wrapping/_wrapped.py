@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
 
-from .._images import ImageLayer
+from .._images import ImageLayer, RandomFlipShift
 from .._layers import CostHead, HeadInput, SeededModule
 from .._named_rows import NamedRows
 from .._network import AuxNetwork
@@ -237,6 +237,33 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             if trained and not any(trained):
                 part.eval()
         return self
+
+
+class MirroredNetwork(WrappedNetwork):
+    """A network on images; where training mirrors them, outputs are means over both images."""
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether outputs are means; in evaluation only."""
+        augmentation = getattr(self.inputs, "augmentation", None)
+        return not self.training and isinstance(augmentation, RandomFlipShift) and augmentation.flip
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the main head, (n_samples, n_classes)."""
+        return self._mean(super().forward(x))
+
+    def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
+        """Outputs of every head, or of those `among` some, in the order of `layers`."""
+        return [*map(self._mean, super().forward_heads(x, among))]
+
+    def _own(self, x: Tensor) -> Any:
+        own = super()._own(x)
+        return torch.cat([own, own.flip(-1)]) if self.mirrors else own
+
+    def _mean(self, outputs: Tensor) -> Tensor:
+        if not self.mirrors:
+            return outputs
+        return outputs.view(2, -1, outputs.shape[-1]).mean(dim=0)
 
 
 def _needs_contiguous_rows(part: nn.Module) -> bool:

@@ -169,12 +169,17 @@ def test_a_module_that_refuses_the_example():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nose", r"'nose', which is not part of Net; .* some of \['act:1', 'a', 'act:2', 'lstm'\]"),
-        ("act", r"'act', which runs 2 times; expected one of \['act:1', 'act:2'\]"),
-        ("act:3", "'act:3', which runs 2 times"),
-        ("act:x", "'act:x', which runs 2 times"),
-        ("a:2", r"'a:2', which runs 1 time; expected one of \['a'\]"),
-        ("unused", "'unused', which is a part of Net, but does not run"),
+        (
+            "nose",
+            "'nose', which is not a layer that runs .* Net; .* some of .*'act:1'",
+        ),
+        (
+            "act",
+            "'act', which is not a layer that runs .* Net; .* some of .*'act:1'",
+        ),
+        ("act:3", "'act:3', which is not a layer that runs"),
+        ("a:2", "'a:2', which is not a layer that runs"),
+        ("unused", "'unused', which is not a layer that runs"),
         ("sum()", r"'sum\(\)', which puts out a tensor of shape \(\); expected"),
     ],
 )

@@ -226,7 +226,7 @@ def test_an_output_layer_must_give_rows():
 
 
 def test_layers_must_exist():
-    with pytest.raises(ValueError, match="names '7', which is not part of Sequential"):
+    with pytest.raises(ValueError, match="hidden_layers names '7', which is not a layer that runs"):
         dress(small_cnn(), (2, 2, 3), ["7"])
 
 

@@ -1,24 +1,35 @@
-"""Columns of X, steps of pipelines, and classifiers that skl2onnx converts, as parts of a file."""
+"""What others convert to parts of a file: steps and classifiers by skl2onnx, networks by torch."""
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import onnx
+import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, version_converter
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
+from torch import Tensor
 
 from .._checks.classifiers import parts
 from .._checks.data import holds_categories, is_frame, select
+from .._estimators.prediction import DecisionModule
+from .._inputs.arrays import ImagePreprocessor
 from .._inputs.columns import UNKNOWN
+from .._inputs.lazy_rows import exceeds_float32
+from .._inputs.named import NamedPreprocessor
+from .._inputs.tables import TablePreprocessor
+from ..modules.wrapping import WrappedNetwork
 from ._graph import (
+    DEEP_TOLERANCE,
     OPSET,
     ROWS,
     Graph,
@@ -29,6 +40,8 @@ from ._graph import (
     names_of_inputs,
 )
 
+# Of an example: not 0 or 1, which torch treats as constants.
+N_ROWS = 3
 SINGLE = (AdaBoostClassifier, GradientBoostingClassifier)  # their trees read float32
 
 # --------------------------------------------------------------------- columns
@@ -55,14 +68,13 @@ def coded_rows(levels: dict[int, NDArray[Any]], graph: Graph, rows: GraphRows) -
         else:
             column = graph.add("Gather", numbers, np.array([j]), axis=1)
         if j in levels:
-            dtype = str(select(X, j).dtype) if is_frame(X) else array_type(X.dtype).name
-            encoder = _encoder(levels[j], kind, name, is_single=dtype.lower() == "float32")
+            encoder = _encoder(levels[j], kind, name)
             column = graph.add("LabelEncoder", column, domain="ai.onnx.ml", **encoder)
         parts.append(column)
     return GraphRows(np.zeros(X.shape), graph.add("Concat", *parts, axis=1))
 
 
-def _encoder(levels: NDArray[Any], kind: int, name: str, *, is_single: bool) -> dict[str, Any]:
+def _encoder(levels: NDArray[Any], kind: int, name: str) -> dict[str, Any]:
     """Codes of the levels; NaN for a missing one, if one was missing in the training."""
     keys: list[Any] = [level for level in levels if level == level]
     codes = [float(code) for code in range(len(keys))]
@@ -73,8 +85,7 @@ def _encoder(levels: NDArray[Any], kind: int, name: str, *, is_single: bool) -> 
                 f"Column {name!r} of X has categories such as {other[0]!r}; expected strings or "
                 "numbers, which a file can hold. Convert them, such as with astype(str)."
             )
-        # Single precision is widened here, not read as the digits of its categories.
-        keys = np.array(keys, np.float32 if is_single else np.float64).tolist()
+        keys = np.array(keys, np.float64).tolist()
         missing = np.nan
     if len(keys) < len(levels):
         keys, codes = [*keys, missing], [*codes, np.nan]
@@ -200,3 +211,88 @@ def _fitted(step: Any, name: str) -> Iterator[Any]:
         yield from _fitted(part, name)
     if hasattr(step, name):
         yield getattr(step, name)
+
+
+# -------------------------------------------------------------------- networks
+
+
+def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
+    """Costs in currency, and probabilities and cost matrices of rows if the loss has them."""
+    key = (id(model), rows.value)
+    if key not in graph.networks:  # an ensemble reads its networks for two purposes
+        if isinstance(model._inputs, TablePreprocessor):
+            rows = coded_rows(model._inputs.categories, graph, rows)
+        graph.converted.append(type(model).__name__)
+        if isinstance(model._inputs, NamedPreprocessor):
+            graph.tolerance = DEEP_TOLERANCE
+            part = _exported(model, *_named_example(model._inputs, rows.sample))
+        else:
+            part = _exported(model, *_example(model._inputs, np.asarray(rows.sample)))
+        outputs = graph.embed(part, rows)
+        graph.networks[key] = model, outputs
+    return graph.networks[key][1]
+
+
+def _example(inputs: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
+    """Rows of an array, their free dimensions, and the name of the input."""
+    is_image = isinstance(inputs, ImagePreprocessor) and not exceeds_float32(X)
+    dtype = np.dtype(inputs.dtype) if is_image else array_type(X.dtype)
+    example = torch.from_numpy(np.zeros((N_ROWS, *X.shape[1:]), dtype))
+    return example, {0: torch.export.Dim.DYNAMIC}, [ROWS]
+
+
+def _named_example(inputs: NamedPreprocessor, X: Any) -> tuple[dict[str, Tensor], Any, list[str]]:
+    """The same of arrays by name; the length of sequences is free, too."""
+    layout, free = inputs.layout, torch.export.Dim.DYNAMIC
+    rows = np.resize(np.arange(len(X)), N_ROWS)
+    types = zip(layout.names, layout.dtypes)
+    example = {name: torch.as_tensor(X[name][rows].astype(dtype)) for name, dtype in types}
+    shapes = zip(layout.names, layout.shapes)
+    return (
+        example,
+        {name: {0: free, 1: free} if None in shape else {0: free} for name, shape in shapes},
+        [f"{ROWS}_{i}" for i in range(len(layout.names))],  # which no node has
+    )
+
+
+def _exported(model: Any, example: Any, free: Any, names: list[str]) -> onnx.ModelProto:
+    """The network with a symbolic number of rows."""
+    module = DecisionModule(model)
+    module.module.set_precision(False)
+    bodies = [part.body for part in module.modules() if isinstance(part, WrappedNetwork)]
+    name = type((bodies or [module.module])[0]).__name__
+    try:
+        with torch.no_grad(), _without_notes():
+            program = torch.export.export(module, (example,), dynamic_shapes=(free,))
+            found: Any = torch.onnx.export(
+                program,
+                (example,),
+                dynamo=True,
+                opset_version=OPSET,
+                external_data=False,
+                input_names=names,
+                verbose=False,
+            )
+    except Exception as error:
+        raise ValueError(
+            f"The module {name} cannot be exported to ONNX: {type(error).__name__}, "
+            f"{first_line(error)}"
+        ) from error
+    part: onnx.ModelProto = found.model_proto
+    for node in part.graph.node:  # without metadata of the conversion
+        del node.metadata_props[:]
+        node.doc_string = ""
+    return part
+
+
+@contextmanager
+def _without_notes() -> Iterator[None]:
+    """Without torch's notes on packages that are not needed, and on its own deprecations."""
+    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
+    before, logger.disabled = logger.disabled, True
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r".*treespec.*LeafSpec", FutureWarning)
+            yield
+    finally:
+        logger.disabled = before
