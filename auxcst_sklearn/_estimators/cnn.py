@@ -46,21 +46,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     n_networks : int, default=1
         Number of averaged networks, each with its own validation samples. Two networks take twice
         the time.
-    max_epochs : int, default=40
-        Number of epochs.
-    learning_rate : float, default=1e-2
-        Learning rate of the optimizer, or its maximum with a schedule.
-    weight_decay : float, default=0.5
-        Weight decay of the optimizer.
-    early_stopping : bool, default=False
-        Whether to keep the weights of the epoch with the lowest validation loss (lowest mean cost
-        for losses without class probabilities).
     validation_fraction : float, default=0.1
         Fraction of the samples that are validation samples of a network. They determine the
         temperature, and with `early_stopping` the best epoch.
-    random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, augmentation and validation samples. Pass an int for the same
-        network on every call.
 
     Attributes
     ----------
