@@ -199,8 +199,8 @@ def ordinal_cost_matrix(
     Raises
     ------
     ValueError
-        If there is no class, a label occurs twice, `power` is not positive, or `over_cost` or
-        `under_cost` is negative.
+        If there is no class, a label occurs twice, `power` is not positive, `over_cost` or
+        `under_cost` is negative, or a cost would be infinite.
 
     Examples
     --------
@@ -228,6 +228,12 @@ def ordinal_cost_matrix(
         if not 0 <= value < np.inf:
             raise ValueError(f"{name}={value!r}; expected the cost of one class, 0 or more.")
     grade = np.arange(n_classes, dtype=np.float64)
-    distance = np.abs(grade[:, np.newaxis] - grade) ** power
+    with np.errstate(over="ignore"):
+        distance = np.abs(grade[:, np.newaxis] - grade) ** power
     cost_matrix = np.triu(distance) * over_cost + np.tril(distance) * under_cost
+    if not np.isfinite(cost_matrix).all():
+        raise ValueError(
+            f"power={power!r} makes costs of {n_classes} classes infinite; expected a smaller one, "
+            "such as 1 for absolute or 2 for squared distances."
+        )
     return cost_matrix if labels is None else LabelledCosts(cost_matrix, labels, labels)

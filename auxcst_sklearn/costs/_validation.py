@@ -12,6 +12,14 @@ from .._checks.calls import warn
 from .._checks.data import own_order, shorten
 from ._named import LabelledCosts, column_names, column_positions, row_names
 
+# Where costs of another number of dimensions belong.
+_OTHER_COSTS = {
+    2: "Amounts become costs by auxcst_sklearn.costs.binary_cost_matrices, or for more classes by "
+    "cost_matrices.",
+    3: "Costs that are the same for all samples belong in cost_matrix=; cost vectors (n_samples, "
+    "n_classes), which presume the true class, belong in score.",
+}
+
 
 def check_cost(cost: Any, *, n_samples: int, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Per-sample costs as a finite (n_samples, n_classes) array, columns as in `classes`."""
@@ -166,7 +174,7 @@ def _finite(cost: Any, name: str, shape: str, ndim: int = 2) -> NDArray[np.float
     if values.ndim != ndim:
         raise ValueError(
             f"{name} has shape {values.shape}; expected {'two' if ndim == 2 else 'three'} "
-            f"dimensions, {shape}: the cost of each possible prediction."
+            f"dimensions, {shape}: the cost of each possible prediction. {_OTHER_COSTS[ndim]}"
         )
     finite = np.isfinite(values)
     if not finite.all():

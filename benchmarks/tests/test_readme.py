@@ -116,29 +116,37 @@ def test_a_review_desk():
 def test_images():
     of_set = defaultdict(list)
     for run in runs_of("images"):
-        if run["part"] == "test":
-            of_set[run["set"], run["method"]].append(run)
+        of_set[run["set"], run["rows"], run["method"]].append(run)
 
-    def mean(name, method, measure="cost"):
-        return np.mean([run[measure] for run in of_set[name, method]])
+    def mean(method, measure="cost"):
+        return np.mean([run[measure] for run in of_set[(*data, method)]])
 
-    def error(name, method):
-        errors = [run["error"] for run in of_set[name, method]]
-        return np.hypot.reduce(errors) / len(errors)
+    def ratio(measure="cost"):
+        return mean("ours", measure) / mean("plain", measure)
 
     page, guide = words("docs/benchmarks.rst"), words("docs/guide/images.rst")
-    assert mean("cifar10", "ours") / mean("cifar10", "plain") == pytest.approx(0.94, abs=0.005)
-    assert "the default costs 0.94 of plain torch" in page
-    assert "0.94 as much on CIFAR-10" in guide
-    difference = mean("mnist", "ours") - mean("mnist", "plain")
-    assert difference == pytest.approx(0.012, abs=0.0005)
-    both = np.hypot(error("mnist", "ours"), error("mnist", "plain"))
-    assert both == pytest.approx(0.009, abs=0.0005)
-    assert "0.012 higher (standard error 0.009)" in page
-    caltech = "caltech101-39"
-    assert mean(caltech, "ours") / mean(caltech, "plain") == pytest.approx(1.16, abs=0.005)
-    assert "the default costs 1.16 times as much" in page
-    assert "1.16 times as much on Caltech-101" in guide
+    data = "cifar10", 2000
+    assert ratio() == pytest.approx(0.93, abs=0.005)
+    assert ratio("cpu_seconds") == pytest.approx(1.06, abs=0.005)
+    assert "the default costs 0.93 of plain torch, in 1.06 of its time" in page
+    assert "0.93 as much on CIFAR-10" in guide
+    for ours, plain in zip(*(of_set[(*data, method)] for method in ("ours", "plain"))):
+        assert ours["seed"] == plain["seed"]
+        assert ours["cost"] < plain["cost"]
+    data = "caltech101-39", 1200
+    assert [ratio(), ratio("log_loss")] == pytest.approx([0.98, 1.04], abs=0.005)
+    assert ratio("cpu_seconds") == pytest.approx(0.275, abs=0.005)
+    assert "the default costs 0.98 of plain torch. Its log loss is 1.04 times as high" in page
+    assert "0.98 as much on Caltech-101" in guide
+    assert "in 0.28 of its time" in page
+    assert "in 0.28 of the time" in guide
+    assert mean("squeezenet") / mean("ours") == pytest.approx(0.44, abs=0.005)
+    assert "cost 0.44 of the default on Caltech-101" in page
+    data = "mnist", 1000
+    assert mean("ours") - mean("plain") == pytest.approx(0.007, abs=0.0005)
+    errors = [run["error"] for method in ("ours", "plain") for run in of_set[(*data, method)]]
+    assert np.hypot.reduce(errors) / 3 == pytest.approx(0.008, abs=0.0005)
+    assert "0.007 higher (standard error 0.008)" in page
 
 
 def test_a_service_with_onnx():
