@@ -200,7 +200,6 @@ class DecisionMixin(ClassifierMixin):
     ) -> np.ndarray:
         """Return the decision with the minimum expected cost for each sample, within limits if any.
 
-
         Returns
         -------
         ndarray of shape (n_samples,)

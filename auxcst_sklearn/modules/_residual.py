@@ -88,13 +88,13 @@ class ResidualCNN(nn.Module):
         super().__init__()
         n_channels, *size = input_shape
         self.normalize = BatchNorm(n_channels, affine=False)
-        n_first, self.first = max(1, channels[0] // 2), nn.Sequential()
+        windows: list[Sequence[int]] = []
         while max(size) >= LARGE:
             window, size = halved(size)
-            self.first.append(convolution(n_channels, n_first, window))
-            n_channels = n_first
-        if not self.first:  # pooling here would lose details of small images
-            self.first.append(convolution(n_channels, n_first))
+            windows.append(window)
+        n_first, self.first = max(1, channels[0] // 2), nn.Sequential()
+        for first in windows or [(1, 1)]:  # pooling here would lose details of small images
+            self.first.append(convolution(n_channels, n_first, first))
             n_channels = n_first
         self.n_stages, self.depth = len(channels), depth
         for i, n_maps in enumerate(channels, start=1):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib.metadata import version
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ from benchmarks.paper.caltech101 import load_caltech101
 from benchmarks.paper.pretrained import SqueezeNet
 
 REVISION = 1  # to be raised where a change of our code changes results
+CELL = ("set", "part", "rows", "seed", "method")  # what a run is about
 # Training rows of each set; only natural images are mirrored.
 ROWS = {"cifar10": 2000, "mnist": 1000, "digits": 500, "cifar100": 5000, "caltech101-39": 1200}
 NATURAL = ("cifar10", "cifar100", "caltech101-39")
@@ -320,24 +322,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=Path, default=Path("out/image_runs"), help="finished runs")
     options = parser.parse_args(arguments)
     cells = [
-        {"set": name, "part": options.part, "rows": rows, "seed": seed, "method": method}
+        (name, options.part, rows, seed, method)
         for name, seed, method in product(options.sets, options.seeds, options.methods)
         for rows in options.rows or [ROWS[name]]
         if method != "squeezenet" or name in NATURAL
     ]
     names = ("torch", "numpy", "scikit-learn")
     common = {"revision": REVISION, **{name: version(name) for name in names}}
-    fits = [partial(fit_and_judge, *cell.values(), data_home=options.data_home) for cell in cells]
-    jobs = [[Run("images", {**cell, **common}, fit)] for cell, fit in zip(cells, fits)]
+    fits = [partial(fit_and_judge, *cell, data_home=options.data_home) for cell in cells]
+    jobs = [
+        [Run("images", {**dict(zip(CELL, cell)), **common}, fit)] for cell, fit in zip(cells, fits)
+    ]
     engine.run_all(jobs, folder=options.runs, n_jobs=options.n_jobs)
     # Sets differ in rows and seeds, so that the table collects the runs of several calls.
     found = [from_json(file.read_text()) for file in options.runs.glob("images_*.json")]
     runs = [
-        {**{name: one["identity"][name] for name in cells[0]}, **one["result"]}
+        {**{name: one["identity"][name] for name in CELL}, **one["result"]}
         for one in found
         if common.items() <= one["identity"].items()
     ]
-    runs.sort(key=lambda run: [str(run[name]) for name in cells[0]])
+    runs.sort(key=itemgetter(*CELL))
     write_json(options.out / "images.json", provenance() | {"runs": runs})
     (options.out / "images.rst").write_text(table(runs, "test"))
     print(table(runs, options.part))
