@@ -56,7 +56,7 @@ class ModuleParameters(ImageParameters):
         **ImageParameters._parameter_constraints,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
-        "head_input": [StrOptions({*HEAD_INPUTS}), callable],
+        "head_input": [StrOptions({"auto", *HEAD_INPUTS}), callable],
         "pretrained": [StrOptions({"auto"}), "boolean"],
         "combine_heads": [StrOptions({"auto"}), "boolean"],
         "n_networks": [StrOptions({"auto"}), COUNT],
@@ -71,9 +71,9 @@ class ModuleParameters(ImageParameters):
     _: KW_ONLY
     hidden_layers: Literal["auto"] | Sequence[str] = "auto"
     pretrained: bool | Literal["auto"] = "auto"
-    head_input: HeadInput = "mean"
+    head_input: HeadInput = "auto"
     head_gradient: float | Literal["auto"] = "auto"
-    alpha: float | Sequence[float] = 0.2
+    alpha: float | Sequence[float] | Callable[[int], Any] = 0.3
     combine_heads: bool | Literal["auto"] = "auto"
     freeze: int | Sequence[str] | None = None
     pretrained_lr_factor: float | Literal["auto"] = "auto"
@@ -249,7 +249,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
         options, by_default = super()._options(), self._is_pretrained()
         stops = True if self.early_stopping == "auto" and by_default else self.early_stopping
-        combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
+        combines = True if self.combine_heads == "auto" else bool(self.combine_heads)
         learns = options.learns_temperature
         n: int | str = self.n_networks
         if n == "auto":
@@ -262,7 +262,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             return bool(self.pretrained)
         return self._looks_trained
 
-    def _head_gradient(self) -> float:
+    def _head_gradient(self) -> float | Literal["auto"]:
         if self.head_gradient != "auto":
             return float(self.head_gradient)
         is_pretrained = self._is_pretrained()
@@ -272,7 +272,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
                 "no norm or bias tells that they were trained. Set pretrained=True "
                 "if they were, or pretrained=False if not."
             )
-        return 0.0 if is_pretrained else 1.0
+        return 0.0 if is_pretrained else "auto"
 
     def _check_flatten(self, first: NamedRows) -> None:
         if self.head_input == "flatten" and first.is_cut:

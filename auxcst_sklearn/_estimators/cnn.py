@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -121,7 +121,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
 
     channels: int | Sequence[int] = (32, 64, 128)
     depth: int = 1
-    alpha: float | Sequence[float] = 0.03
+    alpha: float | Sequence[float] | Callable[[int], Any] = 0.3
     _: KW_ONLY
     combine_heads: bool = True
     max_epochs: int = 40

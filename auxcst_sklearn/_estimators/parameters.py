@@ -171,7 +171,7 @@ class AuxParameters(NetParameters):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NetParameters._parameter_constraints,
-        "alpha": [NOT_NEGATIVE, "array-like"],
+        "alpha": [NOT_NEGATIVE, "array-like", callable],
         "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
         "n_networks": [COUNT],
         "temperature": [Interval(Real, 1e-6, None, closed="left"), StrOptions({"auto"})],
@@ -298,6 +298,8 @@ def check_each(values: Sequence[Any], *, name: str, interval: Interval) -> None:
 
 def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[int], list[float]]:
     """Indices of the layers that get a head, those with alpha > 0, and the alphas of the heads."""
+    if callable(alpha):
+        alpha = alpha(n_layers)
     weights = per_layer(alpha, n_layers, name="alpha", layers=layers)
     check_each(weights, name="alpha", interval=NOT_NEGATIVE)
     chosen = np.flatnonzero(weights).tolist()

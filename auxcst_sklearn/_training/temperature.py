@@ -98,7 +98,7 @@ def _sums_of_risks(
 
 @torch.no_grad()
 def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
-    """Weights of all layers with least log loss on held-out rows; None without a gain."""
+    """Weights of all layers with least log loss on held-out rows; None if the output is alone."""
     parts, batches = [], net.get_iterator(rows)
     for x, target in batches:
         logs = net.log_probabilities(net.module_.forward_heads(x)).flatten(1, 2)
@@ -110,7 +110,10 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
     numbers = [torch.arange(len(one)) if one.index is None else one.index.cpu() for one in rows]
     number = torch.cat([of.flatten() for of in torch.stack(numbers).split(batches.sizes, 1)])
     of_row = of_row[counts].astype(np.float64)
-    return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts])
+    # Heads that train the module know other things than its output. Heads on trained weights add
+    # little, so that their gain has to stand out from the noise.
+    errors = 0.0 if net.module_.head_gradient else 1.0
+    return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts], errors)
 
 
 @torch.no_grad()

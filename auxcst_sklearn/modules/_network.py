@@ -59,6 +59,7 @@ class AuxNetwork(nn.Module):
     bf16: bool = False
     n_networks: int = 1
     even_rows: int = 1  # size of a batch whose rows are all rounded alike
+    head_gradient: float = 1.0  # factor of the gradient that heads send into the hidden layers
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -172,6 +173,7 @@ class SideBySide(AuxNetwork):
             )
         self.networks = nn.ModuleList(networks)
         self.n_networks = len(networks)
+        self.head_gradient = networks[0].head_gradient
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -228,6 +230,7 @@ class ClassAndCostNetwork(AuxNetwork):
         self.costs = costs
         self.n_networks = classes.n_networks
         self.even_rows = classes.even_rows
+        self.head_gradient = classes.head_gradient
 
     @property
     def layers(self) -> tuple[str, ...]:
