@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial, update_wrapper
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
+from skorch.callbacks import ParamMapper
+from skorch.utils import noop, unfreeze_parameter
 from torch import nn
 
 from .._checks.calls import inherit_docs, warn
 from .._checks.data import are_named
 from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
 from .._inputs.named import NamedPreprocessor
+from .._training.plan import NetworkFacts, Plan
 from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageLayer
 from ..modules._layers import HEAD_INPUTS, HeadInput
@@ -38,14 +41,8 @@ from .parameters import (
     NOT_NEGATIVE,
     POSITIVE,
     ImageParameters,
-    TrainingOptions,
     layers_with_head,
 )
-
-# Rates of new layers, and of trained weights as a fraction of it; of encoders of sequences, whose
-# features need a larger rate for new layers.
-RATE, PRETRAINED_LR_FACTOR = 1e-3, 0.1
-RATE_OF_ENCODERS, ENCODER_LR_FACTOR = 5e-3, 0.02
 
 
 @dataclass(eq=False, repr=False)
@@ -77,9 +74,9 @@ class ModuleParameters(ImageParameters):
     combine_heads: bool | Literal["auto"] = "auto"
     freeze: int | Sequence[str] | None = None
     pretrained_lr_factor: float | Literal["auto"] = "auto"
-    n_networks: int | Literal["auto"] = "auto"
-    learning_rate: float | Literal["auto"] = "auto"
-    early_stopping: bool | Literal["auto"] = "auto"
+    n_networks: int | Literal["auto"] = "auto"  # type: ignore[assignment]
+    learning_rate: float | Literal["auto"] = "auto"  # type: ignore[assignment]
+    early_stopping: bool | Literal["auto"] = "auto"  # type: ignore[assignment]
     validation_fraction: float = 0.1
 
 
@@ -205,7 +202,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         return NamedPreprocessor()
 
     def _make_module(
-        self, inputs: Any, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int
     ) -> tuple[WrappedNetwork, list[float]]:
         first, tried = inputs.make_module(), densify(rows)
         if isinstance(first, NamedRows):
@@ -223,7 +220,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             n_outputs,
             hidden_layers=[names[i] for i in head_layers],
             head_input=self.head_input,
-            head_gradient=self._head_gradient(),
+            head_gradient=plan.head_gradient,
             rows=tried,
         )
         freeze: Any = self.freeze
@@ -244,35 +241,15 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         found = self.net_.head_weights
         return np.array(alone) if found is None else found
 
-    def _options(self) -> TrainingOptions:
-        # Asked once, because networks and parameters of a fit read it.
-        self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
-        options, by_default = super()._options(), self._is_pretrained()
-        stops = True if self.early_stopping == "auto" and by_default else self.early_stopping
-        combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
-        learns = options.learns_temperature
-        n: int | str = self.n_networks
-        if n == "auto":
-            n = 2 if learns and not by_default else 1
-        more: Any = {"n_networks": n, "holds_out": learns}
-        return replace(options, early_stopping=stops, combine_heads=combines, **more)
-
-    def _is_pretrained(self) -> bool:
-        if self.pretrained != "auto":
-            return bool(self.pretrained)
-        return self._looks_trained
-
-    def _head_gradient(self) -> float:
-        if self.head_gradient != "auto":
-            return float(self.head_gradient)
-        is_pretrained = self._is_pretrained()
-        if self.pretrained == "auto" and not is_pretrained and isinstance(self.module, nn.Module):
-            warn(
-                f"The weights of module, a {type(self.module).__name__}, are taken for new ones: "
-                "no norm or bias tells that they were trained. Set pretrained=True "
-                "if they were, or pretrained=False if not."
-            )
-        return 0.0 if is_pretrained else 1.0
+    def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
+        module = self.module
+        return NetworkFacts(
+            learns_temperature_alone=True,
+            module=type(module).__name__,
+            is_instance=isinstance(module, nn.Module),
+            looks_trained=isinstance(module, nn.Module) and is_trained(module),
+            reads_masks=isinstance(inputs, NamedPreprocessor) and bool(inputs.layout.masks),
+        )
 
     def _check_flatten(self, first: NamedRows) -> None:
         if self.head_input == "flatten" and first.is_cut:
@@ -297,22 +274,12 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             )
         return found
 
-    def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
-        arguments = super()._net_arguments(module)
-        rate, factor = RATE, PRETRAINED_LR_FACTOR if self._is_pretrained() else 1.0
-        is_encoder = any(isinstance(p, NamedRows) and p.layout.masks for p in module.modules())
-        if self.learning_rate != "auto":
-            rate = float(self.learning_rate)
-        elif factor != 1 and is_encoder:
-            rate, factor = RATE_OF_ENCODERS, ENCODER_LR_FACTOR
-        if self.pretrained_lr_factor != "auto":
-            factor = float(self.pretrained_lr_factor)
-        arguments["lr"] = rate
-        if factor != 1:
-            arguments["optimizer__param_groups"] = [("*body.*", {RATE_FACTOR: factor})]
+    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
+        arguments = super()._net_arguments(plan, module)
+        if plan.pretrained_lr_factor != 1:
+            groups = [("*body.*", {RATE_FACTOR: plan.pretrained_lr_factor})]
+            arguments["optimizer__param_groups"] = groups
         if isinstance(self.freeze, Integral):
-            from skorch.callbacks import ParamMapper  # skorch is slow to import: on first use
-
             named = dict(module.named_parameters())
             frozen = [n for n, p in named.items() if "body" in n.split(".") and p.requires_grad]
             for name in frozen:
@@ -324,6 +291,4 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
 
 def _unfreeze(net: Any, after: int) -> Any:
     """The function for frozen parameters in this epoch, which may be the first after a resume."""
-    from skorch.utils import noop, unfreeze_parameter
-
     return unfreeze_parameter if len(net.history) > after else noop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -17,6 +17,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
+from typing_extensions import Self
 
 from .._checks.calls import inherit_docs
 from .._checks.classifiers import (
@@ -27,7 +28,7 @@ from .._checks.classifiers import (
     weights_elsewhere,
 )
 from .._checks.data import as_labels, label_index, numpy_arrays, sliceable
-from .._inputs.lazy_rows import Sample
+from .._inputs.samples import Sample
 from ..costs._evaluation import fit_arguments
 from .calibration import (
     folds_of,
@@ -39,9 +40,6 @@ from .calibration import (
     warn_of_unknown,
 )
 from .decision import BayesDecisionMixin, DecisionMixin
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @inherit_docs(DecisionMixin)

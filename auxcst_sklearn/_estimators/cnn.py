@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._checks.calls import inherit_docs
 from .._inputs.arrays import ImagePreprocessor
+from .._training.plan import NetworkFacts, Plan
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, ImageParameters, TrainingOptions, check_each, layers_with_head
+from .parameters import COUNT, ImageParameters, check_each, layers_with_head
 
 
 @inherit_docs(ImageParameters, BaseCostSensitiveNet)
@@ -125,21 +126,20 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     _: KW_ONLY
     combine_heads: bool = True
     max_epochs: int = 40
-    learning_rate: float | Literal["auto"] = 1e-2
+    learning_rate: float = 1e-2
     weight_decay: float = 0.5
-    early_stopping: bool | Literal["auto"] = False
+    early_stopping: bool = False
     validation_fraction: float = 0.1
 
-    def _options(self) -> TrainingOptions:
-        options = super()._options()
-        return replace(options, holds_out=options.learns_temperature)
+    def _network_facts(self, inputs: Any) -> NetworkFacts:
+        return NetworkFacts(learns_temperature_alone=True)
 
     def _make_inputs(self, X: Any) -> ImagePreprocessor:
         parameters = self.image_shape, self.channels_last, self.augmentation
         return ImagePreprocessor(*parameters, convolved=True)
 
     def _make_module(
-        self, inputs: Any, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int
     ) -> tuple[MirroredNetwork, list[float]]:
         channels = np.atleast_1d(np.asarray(self.channels)).tolist()
         if not channels:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from torch.nn.utils import parameters_to_vector
 from .._checks.calls import inherit_docs
 from .._inputs.arrays import NumberPreprocessor, Preprocessor
 from .._training.batches import Rows, shuffled
+from .._training.loop import Training
+from .._training.net import CostNet
+from .._training.plan import Plan
 from .._training.runtime import draw_seed, report, seeded
 from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
@@ -25,14 +28,9 @@ from .parameters import (
     SHARE,
     AuxParameters,
     NetParameters,
-    TrainingOptions,
     check_each,
     per_layer,
 )
-
-if TYPE_CHECKING:
-    from .._training.loop import Training
-    from .._training.net import CostNet
 
 _BETA = Interval(Real, 0, 1, closed="both")
 
@@ -153,18 +151,16 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     dropout: float = 0.0
     loss: str | Loss = "one_sided"
     schedule: str | Callable[..., Any] = "constant"
-    early_stopping: bool | Literal["auto"] = False
+    early_stopping: bool = False
     validation_fraction: float = 0.1
 
-    def _options(self) -> TrainingOptions:
-        # The layers of a cost network would not be pretrained.
-        return replace(super()._options(), may_add_cost_network=False, temperature=1.0)
+    _may_add_cost_network = False  # whose layers would not be pretrained
 
     def _make_inputs(self, X: Any) -> NumberPreprocessor:
         return NumberPreprocessor()
 
     def _make_module(
-        self, inputs: Preprocessor, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
     ) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
             rows.shape[1],

@@ -24,7 +24,7 @@ from .._checks.data import (
     numpy_arrays,
     shorten,
 )
-from .._inputs.lazy_rows import Sample
+from .._inputs.samples import Sample
 from ..costs._account import Costs
 from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import check_evaluated, decisions_of, mean_paid

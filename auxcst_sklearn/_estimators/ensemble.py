@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import islice
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -18,13 +18,14 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from typing_extensions import Self
 
 from .._checks.calls import error_context, inherit_docs, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask
 from .._inputs.arrays import has_columns_of_fit
-from .._inputs.lazy_rows import Sample
-from .._training.folds import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
+from .._inputs.samples import Fold, Sample
+from .._training.folds import Unseen, folds
 from .._training.geometric_mean import (
     geometric_mean,
     log_clipped,
@@ -32,6 +33,7 @@ from .._training.geometric_mean import (
     mean_weights,
     shift_to_networks,
 )
+from .._training.plan import N_FOLDS, n_folds_for
 from .._training.runtime import draw_seed, report, reports
 from .base import BaseCostSensitiveNet
 from .calibration import folds_of
@@ -50,9 +52,6 @@ from .members import (
     is_dropped,
     with_weight,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @inherit_docs(DecisionMixin)
@@ -286,7 +285,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
         found = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
         # By default as many as the networks, each of which holds one out.
-        return found[: resolve_n_networks("auto", len(label))] if self.cv is None else found
+        return found[: n_folds_for(len(label))] if self.cv is None else found
 
     def _fit_members(
         self, members: list[Member], sample: Sample, found: list[Fold]

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._checks.calls import inherit_docs
 from .._inputs.arrays import Preprocessor
 from .._inputs.tables import TablePreprocessor
+from .._training.plan import Plan
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
 from ..modules._tables import FeatureInput
@@ -155,21 +156,20 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     standardize: bool | Literal["auto"] = "auto"
     categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype"
     n_bins: int = 16
-    n_networks: int | Literal["auto"] = "auto"
+    n_networks: int | Literal["auto"] = "auto"  # type: ignore[assignment]
     max_epochs: int = 100
-    learning_rate: float | Literal["auto"] = "auto"
+    learning_rate: float | Literal["auto"] = "auto"  # type: ignore[assignment]
     schedule: str | Callable[..., Any] = "plateau"
     ema_epochs: float = 5.0
-    patience: int | Literal["auto"] = "auto"
+    patience: int | Literal["auto"] = "auto"  # type: ignore[assignment]
 
     def _make_inputs(self, X: Any) -> TablePreprocessor:
-        n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none
-        return TablePreprocessor(self.categorical_features, self.standardize, n_bins)
+        return TablePreprocessor(self.categorical_features)
 
     _allows_nan = True
 
     def _make_module(
-        self, inputs: Preprocessor, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
     ) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)

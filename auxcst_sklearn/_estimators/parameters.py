@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -13,19 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from torch import Tensor
 
-from .._training.runtime import resolve_device
-from .._training.schedule import (
-    CONSTANT_RATE,
-    LARGEST_BATCH,
-    OPTIMIZERS,
-    OfScheduler,
-    OneCycle,
-    Plateau,
-    Schedule,
-    optimizer_arguments,
-    resolve_batch_size,
-)
-from ..losses import LOSSES, Loss, ProbabilisticLoss
+from .._training.schedule import OPTIMIZERS
+from ..losses import LOSSES, Loss
 from ..modules._images import TRANSFORMS
 
 COUNT = Interval(Integral, 1, None, closed="left")
@@ -88,6 +77,12 @@ class NetParameters:
     distributed : {"auto"} or False, default="auto"
         If "auto", a training in an initialised ``torch.distributed`` group is distributed, and each
         process calls `fit` with the same, complete data. If False, each process has its own model.
+
+    Attributes
+    ----------
+    training_ : Plan
+        The settings of the last training, in which each "auto" is decided: `batch_size`,
+        `learning_rate`, `n_networks` and others. `verbose` prints them.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -118,13 +113,13 @@ class NetParameters:
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
     max_epochs: int = 50
-    learning_rate: float | Literal["auto"] = 1e-3
+    learning_rate: float = 1e-3
     schedule: str | Callable[..., Any] = "one_cycle"
     batch_size: int | Literal["auto"] = "auto"
     optimizer: str | Callable[..., Any] = "adamw"
     weight_decay: float = 1e-2
-    early_stopping: bool | Literal["auto"] = True
-    patience: int | Literal["auto"] = 10
+    early_stopping: bool = True
+    patience: int = 10
     validation_fraction: float = 0.2
     random_state: int | np.random.RandomState | None = None
     verbose: int | bool = 0
@@ -181,7 +176,7 @@ class AuxParameters(NetParameters):
     }
 
     aux_loss: str | Loss | None = None
-    n_networks: int | Literal["auto"] = 1
+    n_networks: int = 1
     temperature: float | Literal["auto"] = "auto"
     precision: Literal["float32", "bf16"] = "float32"
     checkpoint_dir: str | os.PathLike[str] | None = None
@@ -212,65 +207,6 @@ class ImageParameters(AuxParameters):
     image_shape: Sequence[int] | None = None
     channels_last: bool = False
     augmentation: str | Callable[[Tensor], Tensor] | None = None
-
-
-# ------------------------------------------------------------------ the options of a training
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class TrainingOptions(AuxParameters):
-    """The parameters that the steps of a fit read; with ``early_stopping="auto"``, costs decide."""
-
-    ema_epochs: float = 0.0
-    combine_heads: bool | str = False
-    may_add_cost_network: bool = True
-    holds_out: bool = False  # samples for the temperature, without early stopping
-    stream: bool = False  # one epoch for a block of rows
-
-    @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> TrainingOptions:
-        """The options among the parameters of an estimator."""
-        names = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in parameters.items() if name in names})
-
-    @property
-    def learns_temperature(self) -> bool:
-        """Whether a temperature is learnt, for which samples are held out."""
-        return self.temperature == "auto" and isinstance(self.losses()[0], ProbabilisticLoss)
-
-    def losses(self) -> tuple[Loss, Loss]:
-        """The losses of the output and of the heads."""
-        given = self.loss, self.aux_loss or self.loss
-        loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
-        return loss, aux_loss
-
-    def make_schedule(self, n_samples: int) -> Schedule:
-        """The schedule of a training; blocks of a stream are trained on at one rate."""
-        if self.schedule == "plateau":
-            is_default = self.learning_rate == "auto" and not callable(self.optimizer)
-            return Plateau(n_samples, CONSTANT_RATE if is_default else None)
-        if self.stream or self.schedule == "constant":
-            return Schedule()
-        return OneCycle() if isinstance(self.schedule, str) else OfScheduler(self.schedule)
-
-    def net_arguments(self, schedule: Schedule, n_samples: int, n_inputs: int) -> dict[str, Any]:
-        """Arguments of the skorch net."""
-        device, rate = resolve_device(self.device), self.learning_rate
-        return {
-            **optimizer_arguments(self.optimizer, self.weight_decay, device),
-            "lr": schedule.first_rate(n_inputs) if rate == "auto" else float(rate),
-            "max_epochs": self.max_epochs,
-            "batch_size": self.rows_per_step(schedule, n_samples),
-            "user_callbacks": list(self.callbacks or []),
-            "device": device,
-            "train_split": None,
-        }
-
-    def rows_per_step(self, schedule: Schedule, n_samples: int) -> int:
-        """Rows of a batch; the larger batches of plateaus need held-out rows."""
-        stops_early = self.early_stopping and not self.stream
-        largest = schedule.largest_batch if stops_early else LARGEST_BATCH
-        return resolve_batch_size(self.batch_size, n_samples, largest)
 
 
 # ------------------------------------------------------------------- values for each layer

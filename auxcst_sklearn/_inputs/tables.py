@@ -63,14 +63,8 @@ class TablePreprocessor(Preprocessor):
 
     codes: CategoryCodes  # if there are columns with categories
 
-    def __init__(
-        self,
-        categorical_features: ArrayLike | Literal["from_dtype"] | None,
-        standardize: bool | Literal["auto"],
-        n_bins: int,
-    ) -> None:
+    def __init__(self, categorical_features: ArrayLike | Literal["from_dtype"] | None) -> None:
         self.categorical_features = categorical_features
-        self.standardize, self.n_bins = standardize, n_bins
 
     # -------------------------------------------------------------- validate
 
@@ -125,23 +119,24 @@ class TablePreprocessor(Preprocessor):
 
     # ----------------------------------------------------------------- learn
 
-    def learn(self, X: Any, *, stream: bool) -> None:
+    def learn(self, X: Any, *, stream: bool, scaling: str = "none", n_bins: int = 0) -> None:
+        self.which = scaling
         statistics = FeatureStatistics(self.is_categorical).update(X)
         self.statistics = statistics if stream else None
         n_codes = [] if self.is_categorical is None else self.codes.sizes
         self.levels = Levels(X, self.is_categorical, n_codes)
-        self.scaling = scaling_of(statistics, self.standardize)
+        self.scaling = scaling_of(statistics, scaling)
         # A later block of a stream may need a scale.
-        self.is_scaled = bool(self.scaling.changes or (stream and self.standardize))
-        self.bins = Bins(statistics, self.scaling, self.n_bins)
+        self.is_scaled = self.scaling.changes or (stream and scaling != "none")
+        self.bins = Bins(statistics, self.scaling, n_bins)
         if not self.is_scaled:
             check_resolution(X)
 
     def update(self, X: Any) -> None:
         if self.statistics is not None:
             self.statistics = deepcopy(self.statistics).update(X)
-            self.scaling = scaling_of(self.statistics, self.standardize)
-            self.is_scaled = bool(self.scaling.changes or self.standardize)
+            self.scaling = scaling_of(self.statistics, self.which)
+            self.is_scaled = self.scaling.changes or self.which != "none"
 
     def set_scaling(self, module: nn.Module) -> None:
         for part in module.modules() if self.statistics is not None else ():

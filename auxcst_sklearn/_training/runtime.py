@@ -126,16 +126,6 @@ def draw_seed(rng: np.random.RandomState) -> int:
     return int(rng.randint(np.iinfo(np.int32).max))
 
 
-def resolve_device(device: str) -> str:
-    """The device of a process: "auto" is a GPU, else the CPU.
-
-    In distributed training each process has its own GPU.
-    """
-    if device in ("auto", "cuda") and torch.cuda.is_available():
-        return processes().gpu()
-    return "cpu" if device == "auto" else device
-
-
 # ----------------------------------------------------------------------------------------- log
 
 logger = logging.getLogger("auxcst_sklearn")
