@@ -56,8 +56,9 @@ def to_onnx(
         is one input ``"X"``: float32 and uint8 keep their type, all others are float64; sparse rows
         are passed to the file as dense ones. Texts for a ``TfidfVectorizer``, (n,), are one input
         of strings. A DataFrame has an input of shape (n, 1) for each column, with its name: of
-        strings for string columns, float64 for all others. The name of an output or of ``"cost_matrices"`` becomes ``"cost_"`` and the
-        like. A missing number is NaN, a missing string ``""``.
+        strings for string columns, float64 for all others. The name of an output or of
+        ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is NaN, a missing
+        string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
