@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from typing_extensions import Self
 
-from .._checks.calls import inherit_docs, unchanged_on_error, warn, warning_once
+from .._checks.calls import unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
 from .._inputs.samples import Fold, Sample
@@ -156,7 +156,6 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         data, training = self._fit(X, y, folds=folds, **params)
         return held_out_proba(training, data, len(folds))
 
-    @inherit_docs(fit)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -175,6 +174,10 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
 
         Parameters
         ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Training samples. Sparse rows are made dense a batch at a time.
+        y : array-like of shape (n_samples,)
+            Labels: strings, integers or booleans.
         classes : array-like of shape (n_classes,), default=None
             All labels that can ever occur; needed at the first call, unless `fit` was called, or
             they are given by `classes` of the constructor or by the columns of a DataFrame of
@@ -186,6 +189,11 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
             Cost of each possible prediction for each sample, as in `fit`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
 
         Raises
         ------

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .._checks.calls import available_if, inherit_docs
+from .._checks.calls import available_if
 from .._inputs.arrays import Preprocessor
 from .._training.net import CostNet
 from ..costs._account import Costs
@@ -44,12 +44,16 @@ class NetDecisionMixin(DecisionMixin):
         return super().predict_cost(X, cost, prior=prior)
 
     @available_if(lambda self: self._has_probabilities())
-    @inherit_docs(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities, after the temperature.
 
         Only for losses with class probabilities: "bayes_risk", "cross_entropy", and subclasses of
         :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
@@ -60,7 +64,6 @@ class NetDecisionMixin(DecisionMixin):
         return self.net_.predict_proba(rows)
 
     @available_if(lambda self: not self._has_probabilities())
-    @inherit_docs(DecisionMixin.predict_cost)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Minus the estimated costs: larger values mean better classes.
 
@@ -68,6 +71,11 @@ class NetDecisionMixin(DecisionMixin):
         rows by costs adds nothing to theirs, and calibration, which reads a decision function as a
         logit, would be wrong by the threshold of the decision; scikit-learn then uses
         `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
@@ -79,11 +87,15 @@ class NetDecisionMixin(DecisionMixin):
         values = self._of_classes(estimate)
         return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
-    @inherit_docs(DecisionMixin.predict_cost)
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.
 
         Layers with ``alpha = 0`` have no head, and are skipped.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
 
         Yields
         ------
@@ -92,9 +104,13 @@ class NetDecisionMixin(DecisionMixin):
         """
         yield from self._predict_heads(X, every_head=True)
 
-    @inherit_docs(DecisionMixin.predict_cost)
     def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Predict from each head in turn, first hidden layer to output.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
 
         Yields
         ------
