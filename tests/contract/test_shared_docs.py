@@ -66,11 +66,9 @@ def test_the_source_describes_every_parameter_and_its_default(documented):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_describe_what_they_share_alike(method):
-    own = (
-        {"X", "y", "cost", "groups", "sample_weight", "**fit_params"} if "fit" in method else set()
-    )
+    of_fit = {"X", "y", "cost", "groups", "sample_weight", "**fit_params"}
     functions = {getattr(kind, method) for kind in ESTIMATORS if hasattr(kind, method)}
-    assert not different(functions, "Parameters", own)
+    assert not different(functions, "Parameters", of_fit if "fit" in method else set())
 
 
 def test_decisions_describe_their_arguments_alike():

@@ -1,5 +1,7 @@
 """Rows that a training set rarely has, on which converters of other packages go wrong."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 
@@ -34,7 +36,9 @@ def _column(column, n, rng, missing):
 
 def _unusual(column):
     if column.dtype.kind not in "iuf":
-        return np.array(["never seen", *column[:1]], object)
+        texts = [value for value in column if isinstance(value, str)]
+        twice = [f"{a} \u00a0 {a} {b}" for a, b in pairwise(texts)]
+        return np.array(["never seen", *twice], object)
     known = np.unique(column[column == column])
     middle = known[:-1] / 2 + known[1:] / 2
     if (known == np.floor(known)).all():  # perhaps codes of categories
