@@ -8,11 +8,10 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Self
 
-from .._checks.calls import unchanged_on_error, warn, warning_once
+from .._checks.calls import BaseEstimator, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
 from .._inputs.samples import Fold, Sample
@@ -65,6 +64,13 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     __metadata_request__score = {"cost": True}
 
     training_: Plan
+    # Attributes that inputs and pretraining set, of some of the networks.
+    image_shape_: tuple[int, ...]
+    input_center_: NDArray[np.float64] | None
+    input_range_: NDArray[np.float64]
+    input_scale_: NDArray[np.float64] | None
+    is_categorical_: NDArray[np.bool_] | None
+    pretrain_history_: dict[str, list[dict[str, float]]]
     _random_state: np.random.RandomState
 
     # ------------------------------------------------------- what a subclass decides

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -19,6 +18,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 from typing_extensions import Self
 
+from .._checks.calls import BaseEstimator, MetaEstimatorMixin
 from .._checks.classifiers import (
     fitted,
     probabilities,

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 
-from .._checks.calls import warn
+from .._checks.calls import ClassifierMixin, warn
 from .._checks.classifiers import check_frequencies
 from .._checks.data import (
     check_groups,

@@ -11,15 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
-from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 from typing_extensions import Self
 
-from .._checks.calls import error_context, unchanged_on_error
+from .._checks.calls import (
+    BaseComposition,
+    MetaEstimatorMixin,
+    error_context,
+    unchanged_on_error,
+)
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask
 from .._inputs.arrays import has_columns_of_fit
@@ -53,7 +56,7 @@ from .members import (
 
 
 @dataclass(eq=False, repr=False)
-class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
+class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseComposition):
     """Network and gradient boosting as one classifier: the geometric mean of their probabilities.
 
     Set `cost_matrix` or pass `cost` to `fit`, and set `random_state`. Other members can be passed

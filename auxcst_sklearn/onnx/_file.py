@@ -117,10 +117,11 @@ def to_onnx(
         )
     check_is_fitted(estimator)
     takes_costs = estimator._known_costs if cost_input == "auto" else cost_input
+    loss = getattr(estimator, "loss", None)
     if takes_costs and not estimator._has_probabilities():
         raise ValueError(
-            f"cost_input={cost_input!r} needs class probabilities, but loss={estimator.loss!r} has "
-            "none; use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
+            f"cost_input={cost_input!r} needs class probabilities, but loss={loss!r} has none; "
+            "use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
         )
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(
