@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,12 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     def _make_inputs(self, X: Any) -> Preprocessor:
         """What X becomes, by the type of X."""
         raise NotImplementedError
+
+    def _network_maker(
+        self, plan: Plan, inputs: Preprocessor, rows: Any
+    ) -> Callable[[int], tuple[AuxNetwork, list[float]]]:
+        """A function of the number of outputs that makes a network, as `_make_module` does."""
+        return partial(self._make_module, plan, inputs, rows)
 
     def _make_module(
         self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
@@ -285,11 +292,11 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     def _fitting(self, resume: bool) -> Iterator[np.random.RandomState]:
         """The random numbers of a fit, which an error leaves as they were, like all attributes."""
         with (
+            numpy_arrays(),
             unchanged_on_error(self),
             warning_once(),
             thread_limit(),
             neutral_torch_modes(),
-            numpy_arrays(),
             distributed_fit(self.distributed),
         ):
             self._validate_params()

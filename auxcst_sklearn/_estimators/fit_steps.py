@@ -6,10 +6,9 @@ the number and names of the features.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ from ..costs._evaluation import decisions_of
 from ..costs._named import column_names, same_labels, stack_costs
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
-from ..modules._network import ClassAndCostNetwork
+from ..modules._network import AuxNetwork, ClassAndCostNetwork
 from .parameters import check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
@@ -64,7 +63,8 @@ def validate(
 
     `validation` are X, y, costs and weights of a validation set.
     """
-    _check_meant(X, y, cost, sample_weight, groups)
+    check_labels(y, "y")
+    check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
     X, label = inputs.validate(estimator, X, y, reset=not resume)
     decisions, matrix = estimator.decisions, estimator.cost_matrix
@@ -90,15 +90,6 @@ def validate(
     return data, given, inputs
 
 
-def _check_meant(
-    X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any = None, suffix: str = ""
-) -> None:
-    """Raise an error for missing labels, or an order of rows that is probably a mistake."""
-    check_labels(y, f"y{suffix}")
-    given = {"X": X, "y": y, "cost": cost, "sample_weight": sample_weight}
-    check_row_order(**{f"{name}{suffix}": given[name] for name in given}, groups=groups)
-
-
 def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
     """Whether `fit` received a validation set; an error for a part of one."""
     missing = [name for name, value in (("X_val", X), ("y_val", y)) if value is None]
@@ -118,7 +109,8 @@ def _validation_set(
     estimator: Any, inputs: Preprocessor, training: Costs, X: Any, y: Any, cost: Any, weight: Any
 ) -> Sample:
     with error_context("In the validation set (X_val, y_val, cost_val)"):
-        _check_meant(X, y, cost, weight, suffix="_val")
+        check_labels(y, "y_val")
+        check_row_order(X_val=X, y_val=y, cost_val=cost, sample_weight_val=weight)
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
         source = stack_costs(cost), estimator.cost_matrix
@@ -176,25 +168,18 @@ def plan_training(
     else:
         statistics = data.statistics_after(earlier.statistics, stream=stream)
         before = replace(estimator.training_, device=earlier.device)
+    parameters, facts = estimator.get_params(deep=False), estimator._network_facts(inputs)
     unit, n_units = inputs.size_of_sample
     sizes = Sizes(
-        n_samples=len(data),
+        n_samples=data.X.shape[0],
         n_inputs=int(np.prod(data.X.shape[1:])),
         is_sparse=sparse.issparse(data.X),
         has_validation_set=validation is not None,
         unit=unit,
         units_per_sample=n_units,
     )
-    plan = make_plan(
-        estimator.get_params(deep=False),
-        sizes,
-        statistics,
-        resolve_device(estimator.device),
-        estimator._network_facts(inputs),
-        before=before,
-        stream=stream,
-    )
-    return plan, statistics
+    known = sizes, statistics, resolve_device(estimator.device), facts
+    return make_plan(parameters, *known, before=before, stream=stream), statistics
 
 
 # ------------------------------------------------------------------------------- prepare
@@ -245,13 +230,12 @@ def make_net(
         loss = loss._for_sample_costs(data.costs, data.relative_weight, plan.stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
     start = loss.start_bias(counted), aux_loss.start_bias(counted)
-    make = partial(estimator._make_module, plan, inputs, inputs.sample(data.X))
-    modules, alpha = [], list[float]()
-    for _ in range(plan.n_networks):
-        module, alpha = _make_network(make, n_outputs, n_cost_outputs, draw_seed(rng))
+    make = estimator._network_maker(plan, inputs, inputs.sample(data.X))
+    seeds = [draw_seed(rng) for _ in range(plan.n_networks)]
+    modules, alpha = _make_networks(make, n_outputs, n_cost_outputs, seeds)
+    for module in modules:
         module.start_at(*start)
-        modules.append(module.float())
-    module = modules[0].join(modules)
+    module = modules[0].join([module.float() for module in modules])
     inputs.vary(module)
     module.set_precision(plan.precision == "bf16")
     arguments = {
@@ -261,29 +245,41 @@ def make_net(
         "batch_size": plan.batch_size,
         "user_callbacks": list(estimator.callbacks or []),
         "device": plan.device,
+        "verbose": int(estimator.verbose) if processes().rank == 0 else 0,
         "train_split": None,
         **estimator._net_arguments(plan, module),
         **check_net_params(estimator.net_params),
         "iterator_valid__batch_size": plan.predict_rows,
     }
-    objective, verbose = LayerWiseLoss(loss, aux_loss, alpha), _verbose(estimator)
-    net = CostNet(module, objective, statistics=statistics, verbose=verbose, **arguments)
+    objective = LayerWiseLoss(loss, aux_loss, alpha)
+    net = CostNet(module, objective, statistics=statistics, **arguments)
     if plan.temperature is not None:
         net.temperature = plan.temperature
     net.initialize()
     return net
 
 
-def _make_network(make: Any, n_outputs: int, n_cost_outputs: int, seed: int) -> Any:
-    """A network, perhaps with a cost network, and the weight alpha of each auxiliary head."""
-    with seeded(seed):
-        module, alpha = make(n_outputs)
-    if n_cost_outputs:
-        with seeded(seed + 1):  # The start does not depend on the heads of the other network.
-            costs, _ = make(n_cost_outputs)
-        costs.heads.clear()
-        module = ClassAndCostNetwork(module, costs)
-    return module, alpha
+def _make_networks(
+    make: Callable[[int], tuple[AuxNetwork, list[float]]],
+    n_outputs: int,
+    n_cost_outputs: int,
+    seeds: Sequence[int],
+) -> tuple[list[AuxNetwork], list[float]]:
+    """Networks, perhaps with cost networks, and the weight alpha of each auxiliary head."""
+    modules, cost_networks, alpha = list[AuxNetwork](), list[AuxNetwork](), list[float]()
+    with seeded(seeds[0]) as generator:
+        for seed in seeds:
+            generator.manual_seed(seed)
+            module, alpha = make(n_outputs)
+            modules.append(module)
+            if n_cost_outputs:  # The start does not depend on the heads of the other network.
+                generator.manual_seed(seed + 1)
+                cost_network, _ = make(n_cost_outputs)
+                cost_network.heads.clear()
+                cost_networks.append(cost_network)
+    if cost_networks:
+        modules = [*map(ClassAndCostNetwork, modules, cost_networks)]
+    return modules, alpha
 
 
 def continue_net(
@@ -298,7 +294,8 @@ def continue_net(
     _check_cost_network(net.criterion_.loss, data, _may_learn_costs(estimator, data.costs))
     net = net.copied()
     net.use_callbacks(list(estimator.callbacks or []))
-    net.verbose, net.batch_size = _verbose(estimator), plan.batch_size
+    net.verbose = int(estimator.verbose) if processes().rank == 0 else 0
+    net.batch_size = plan.batch_size
     net.change_rate(plan.learning_rate)
     if plan.stream:
         inputs.set_scaling(net.module_)
@@ -358,11 +355,6 @@ def _check_cost_network(loss: Loss, data: Sample, may_learn: bool) -> None:
         )
 
 
-def _verbose(estimator: Any) -> int:
-    """How much the net prints, in one process only."""
-    return int(estimator.verbose) if processes().rank == 0 else 0
-
-
 # -------------------------------------------------------------------------- the training
 
 
@@ -380,7 +372,7 @@ def build(
 
     The networks hold out the given `folds`, or folds that are drawn by `fold_seed`.
     """
-    n, rows = net.n_networks, Rows(data, net.device, net.module_.lengths(data.X))
+    n, rows = plan.n_networks, Rows(data, net.device, net.module_.lengths(data.X))
     seen, held_out = [rows] * n, None
     if validation is not None:
         held_out = [Rows(validation, net.device)] * n

@@ -253,30 +253,34 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
 
     _allows_nan = True
 
-    def _make_module(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
-    ) -> tuple[AuxMLP, list[float]]:
+    def _network_maker(
+        self, plan: Plan, inputs: Preprocessor, rows: Any
+    ) -> Callable[[int], tuple[AuxMLP, list[float]]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
-        first, scaled, n_features = inputs.make_module(), None, rows.shape[1]
-        if isinstance(first, FeatureInput):
-            n_features = first.n_outputs
-            if self.learn_scales and len(first.few_columns):
-                scaled = first.indicators
-        module = AuxMLP(
-            n_features,
-            n_outputs,
-            width=width,
-            head_layers=head_layers,
-            activation=self.activation,
-            dropout=self.dropout,
-            scaled=scaled,
-            inputs=first,
-        )
-        return module, weights
+
+        def make(n_outputs: int) -> tuple[AuxMLP, list[float]]:
+            first, scaled, n_features = inputs.make_module(), None, rows.shape[1]
+            if isinstance(first, FeatureInput):
+                n_features = first.n_outputs
+                if self.learn_scales and len(first.few_columns):
+                    scaled = first.indicators
+            module = AuxMLP(
+                n_features,
+                n_outputs,
+                width=width,
+                head_layers=head_layers,
+                activation=self.activation,
+                dropout=self.dropout,
+                scaled=scaled,
+                inputs=first,
+            )
+            return module, weights
+
+        return make
 
 
 PAPER: dict[str, Any] = {
