@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,27 +12,24 @@ from torch import Tensor
 from ..losses import ProbabilisticLoss, Target
 from .batches import Rows, rows_of_batch
 from .geometric_mean import HEATS, SMALLEST, best_temperature, weights_if_better
+from .loop import Training
+from .net import CostNet
+from .plan import Plan
 from .runtime import processes
-
-if TYPE_CHECKING:  # skorch is slow to import: on first use
-    from .loop import Training
-    from .net import CostNet
 
 # Fewer networks than this are calibrated by their log loss.
 FEW_NETWORKS = 3
 
 
-def calibrate(
-    training: Training, temperature: float | str, *, combines: bool
-) -> tuple[float, NDArray[np.float64] | None]:
+def calibrate(training: Training, plan: Plan) -> tuple[float, NDArray[np.float64] | None]:
     """Temperature and weights of the heads: learnt from held-out rows, or as given."""
     net, held_out, first = training.net, training.held_out, processes().from_first
-    if isinstance(temperature, Real):  # A warm start may have changed it.
-        return float(temperature), None
+    if plan.temperature is not None:  # A warm start may have changed it.
+        return plan.temperature, None
     if held_out is None or not isinstance(net.criterion_.loss, ProbabilisticLoss):
-        return net.temperature, net.head_weights if combines else None
+        return net.temperature, net.head_weights if plan.combine_heads else None
     # The sum of the weights of voting heads is a temperature, so that a second one is not learnt.
-    votes = combines and len(net.module_.layers) > 1
+    votes = plan.combine_heads and len(net.module_.layers) > 1
     weights = None
     with net.thread_limit():
         if votes and net.has_logits and isinstance(net.criterion_.aux_loss, ProbabilisticLoss):

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import inherit_docs
 from ..costs._evaluation import final_estimator
-from ._drawing import Display, axes, draw_legend, tidy
+from ._drawing import axes, draw_legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +58,6 @@ class LayerLossDisplay:
     held_out: Losses | None = None
 
     @classmethod
-    @inherit_docs(Display)
     def from_estimator(cls, estimator: Any, **plot_kw: Any) -> LayerLossDisplay:
         """Draw the training of a fitted network.
 
@@ -71,6 +69,13 @@ class LayerLossDisplay:
         ----------
         estimator : estimator
             Fitted network, or a pipeline or search that ends with a network.
+        **plot_kw : dict
+            Arguments of :meth:`plot`, such as `ax`.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
 
         Raises
         ------
@@ -88,9 +93,19 @@ class LayerLossDisplay:
         train, held_out = (_losses(network.history_, part) for part in ("train", "valid"))
         return cls(epochs, train, held_out or None).plot(**plot_kw)
 
-    @inherit_docs(Display)
     def plot(self, ax: Axes | None = None) -> LayerLossDisplay:
-        """Draw the curves."""
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. If None, a new figure is created.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
+        """
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         self.lines_ = self._draw(self.losses, "-")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -64,7 +64,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         *,
         hidden_layers: Sequence[str],
         head_input: HeadInput = "auto",
-        head_gradient: float | Literal["auto"] = "auto",
+        head_gradient: float | None = None,
         rows: Tensor | None = None,
     ) -> None:
         super().__init__()
@@ -311,10 +311,10 @@ def _head_reads(
     trace: Trace,
     call: Call,
     head_input: HeadInput,
-    gradient: float | Literal["auto"],
+    gradient: float | None,
     n_features: int,
 ) -> dict[str, Any]:
-    """Arguments of the head of a hidden layer: what it reads, and its gradient.
+    """Arguments of the head of a hidden layer: what it reads, and the gradient that it sends.
 
     "auto" reads all values of the feature maps of images, as the paper does, because their mean
     says next to nothing about the class in the first layers. Above `n_features`, it reads means of
@@ -324,7 +324,7 @@ def _head_reads(
     """
     layer: Any = trace.tensor(call)
     shape, axis = layer.shape[1:], trace.axis(call)
-    reads = {"shape": shape, "axis": axis, "gradient": 1.0 if gradient == "auto" else gradient}
+    reads = {"shape": shape, "axis": axis, "gradient": 1.0 if gradient is None else gradient}
     if callable(head_input):
         in_features = _n_features(head_input(layer, trace.given))
         return {**reads, "head_input": head_input, "in_features": in_features}
@@ -334,7 +334,7 @@ def _head_reads(
         for window in range(1, max(shape[1:])):
             if n_window_means(shape, window) <= n_features:
                 return {**reads, "head_input": "flatten", "window": window}
-    if gradient == "auto" and len(shape) > 1:
+    if gradient is None and len(shape) > 1:
         reads["gradient"] = 0.0
     return {**reads, "head_input": "mean"}
 
