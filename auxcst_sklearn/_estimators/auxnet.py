@@ -360,7 +360,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
                 raise ValueError(f"hidden_layers={names} names a layer twice; name each once.")
             return names
         found = find_hidden_layers(body, example)[:-1]
-        if not found and np.any(self.alpha):
+        if not found and (callable(self.alpha) or np.any(self.alpha)):
             warn(
                 f"No hidden layer but the last was found in {type(body).__name__}, which is "
                 "trained without auxiliary heads. Set alpha=0, or hidden_layers to some of "
