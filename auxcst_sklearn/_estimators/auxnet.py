@@ -9,9 +9,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 from skorch.callbacks import ParamMapper
 from skorch.utils import noop, unfreeze_parameter
 from torch import nn
@@ -194,20 +192,27 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     pretrained : "auto" or bool, default="auto"
         Whether the module has trained weights. If "auto", an instance is pretrained if it has norms
         or biases that no new module has. Set it to True for a function that loads weights.
-    head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
-        Input of a head on maps (n_samples, n_channels, ...) or sequences (n_samples, n_steps,
-        n_features): means over the positions that are not padding, all values, or the features of
-        the first or last step. A function of the layer's output and the module's inputs returns
-        features (n_samples, n_features).
+    head_input : {"auto", "mean", "flatten", "first", "last"} or callable, default="auto"
+        Input of a head on feature maps (n_samples, n_channels, ...) or sequences (n_samples,
+        n_steps, n_features): means over the positions that are not padding, all values, or the
+        features of the first or last step. If "auto", all values of the feature maps of images, as
+        in the paper, because their means say little about the class in the first layers; and means
+        of sequences, and wherever `head_gradient` is 0. Large maps are averaged over windows, so
+        that all heads together have at most a fifth of the multiplications of the module and
+        2,097,152 weights (8 MB). A function of the layer's output and of the module's inputs, a
+        tensor or a dict of tensors by name, returns features (n_samples, n_features).
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
-        and 1 otherwise.
-    alpha : float or array-like of shape (n_heads,), default=0.2
+        and for heads on means, which would push the layers towards features whose mean separates
+        the classes, and 1 for the other heads.
+    alpha : float, array-like of shape (n_heads,) or callable, default=0.3
         Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
-        head. ``alpha=0`` is the plain network.
+        head. ``alpha=0`` is the plain network. A function of the number of heads returns the
+        weights.
     combine_heads : "auto" or bool, default="auto"
         Whether the probabilities are a weighted geometric mean over output and heads. The weights
-        minimise the log loss of validation samples. If "auto", True for a pretrained module.
+        minimise the log loss of validation samples. If the mean does not lower it on other
+        validation samples, the output predicts alone. "auto" is True.
     freeze : int or list of str, default=None
         The number of epochs in which only new layers are trained, or the submodules that stay
         frozen: paths, or patterns such as ``"layer[12]"``.
@@ -326,14 +331,6 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         if freeze is not None and not isinstance(freeze, Integral):
             module.freeze(list(freeze))
         return module, weights
-
-    @property
-    def head_weights_(self) -> NDArray[np.float64]:
-        """Weights of the heads and of the output in the class probabilities."""
-        check_is_fitted(self)
-        alone = [0.0] * len(self.hidden_layers_) + [1 / self.temperature_]
-        found = self.net_.head_weights
-        return np.array(alone) if found is None else found
 
     def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
         module = self.module

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 from typing_extensions import Self
 
 from .._checks.calls import BaseEstimator, unchanged_on_error, warn, warning_once
@@ -354,6 +355,14 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
                 f"{currency[1]:.3g}: some costs are so high that the probabilities are not "
                 "precise enough. Prefer the constant decision, or more samples of rare classes."
             )
+
+    @property
+    def head_weights_(self) -> NDArray[np.float64]:
+        """Weights of the heads and of the output in the class probabilities."""
+        check_is_fitted(self)
+        alone = [0.0] * len(self.hidden_layers_) + [1 / self.temperature_]
+        found = self.net_.head_weights
+        return np.array(alone) if found is None else found
 
     def __getstate__(self) -> dict[str, Any]:
         """Arrays and plain values; a net converts itself to such a state."""

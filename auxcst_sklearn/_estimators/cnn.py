@@ -22,8 +22,8 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
 
     The network is a :class:`~auxcst_sklearn.modules.ResidualCNN`: stages of a convolution, max
     pooling and residual blocks. It has one output per class. Every residual block but the last has
-    an auxiliary head, which reads the means of its maps. All are trained jointly on ``sum_i alpha_i
-    L_i + L_output``. Whether they learn costs or class probabilities depends on `loss`. The
+    an auxiliary head, which reads all values of its maps. All are trained jointly on ``sum_i
+    alpha_i L_i + L_output``. Whether they learn costs or class probabilities depends on `loss`. The
     prediction is the class with the smallest estimated cost.
 
     Parameters
@@ -32,9 +32,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         Number of maps in each stage. Max pooling in each stage halves sides of 6 pixels or more.
     depth : int, default=1
         Number of residual blocks in each stage.
-    alpha : float or array-like of shape (n_stages * depth - 1,), default=0.03
+    alpha : float, array-like of shape (n_stages * depth - 1,) or callable, default=0.3
         Weight of each auxiliary loss, from the first block on. Blocks with weight 0 have no head.
-        ``alpha=0`` is the plain network.
+        ``alpha=0`` is the plain network. A function of the number of heads returns the weights.
     loss : str or Loss, default="bayes_risk"
         Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
         and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
@@ -123,8 +123,8 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         (n_samples, C, H, W) on the device to a tensor of the same shape.
     combine_heads : bool, default=True
         Whether the probabilities are a weighted geometric mean over output and heads. The weights
-        minimise the log loss of validation samples. If this log loss is not lower than with the
-        output alone by more than a standard error, the output predicts alone.
+        minimise the log loss of validation samples. If the mean does not lower it on other
+        validation samples, the output predicts alone.
 
     Attributes
     ----------
@@ -132,6 +132,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         (C, H, W) of the network's input images.
     hidden_layers_ : list of str
         Names of the residual blocks that have an auxiliary head: "stage1.block1" ...
+    head_weights_ : ndarray of shape (n_heads + 1,)
+        Exponents of the probabilities of heads and output in the class probabilities. If the output
+        predicts alone, its exponent is 1 / temperature.
     net_ : skorch.NeuralNet
         The trained net. Its torch module is ``net_.module_``. The networks of the module are
         ``net_.module_.networks``.

@@ -48,9 +48,10 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         Number of hidden layers H.
     width : int or array-like of shape (depth,), default=128
         Neurons of each hidden layer.
-    alpha : float or array-like of shape (depth - 1,), default=0.2
+    alpha : float, array-like of shape (depth - 1,) or callable, default=0.2
         Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
-        head. ``alpha=0`` is the plain network.
+        head. ``alpha=0`` is the plain network. A function of the number of heads returns the
+        weights.
     loss : str or Loss, default="bayes_risk"
         Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
         and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
@@ -233,7 +234,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
 
     depth: int = 3
     width: int | Sequence[int] = 128
-    alpha: float | Sequence[float] = 0.2
+    alpha: float | Sequence[float] | Callable[[int], Any] = 0.2
     _: KW_ONLY
     activation: str = "silu"
     dropout: float = 0.15

@@ -33,6 +33,9 @@ class LayerLossDisplay:
         there is more than one head, "total", the weighted sum that was minimised, comes last.
     held_out : dict of str to ndarray of shape (n_epochs,), default=None
         Losses on validation samples. They are drawn dashed.
+    weights : dict of str to float, default=None
+        Weight of each layer in the class probabilities, for the legend, if they are a weighted
+        average of several layers.
 
     Attributes
     ----------
@@ -56,6 +59,7 @@ class LayerLossDisplay:
     epochs: NDArray[Any]
     losses: Losses
     held_out: Losses | None = None
+    weights: dict[str, float] | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, **plot_kw: Any) -> LayerLossDisplay:
@@ -91,7 +95,10 @@ class LayerLossDisplay:
             )
         epochs = np.array([record["epoch"] for record in network.history_])
         train, held_out = (_losses(network.history_, part) for part in ("train", "valid"))
-        return cls(epochs, train, held_out or None).plot(**plot_kw)
+        weights = None
+        if network.net_.head_weights is not None:
+            weights = dict(zip(network.net_.module_.layers, network.head_weights_.tolist()))
+        return cls(epochs, train, held_out or None, weights).plot(**plot_kw)
 
     def plot(self, ax: Axes | None = None) -> LayerLossDisplay:
         """Draw the curves.
@@ -114,8 +121,13 @@ class LayerLossDisplay:
         ax.set(xlabel="epoch", ylabel=name)
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         tidy(ax)
-        self.legend_ = draw_legend(ax, "loss of")
+        self.legend_ = draw_legend(ax, "loss of (weight)" if self.weights else "loss of")
         return self
+
+    def _label(self, layer: str) -> str:
+        if self.weights is None or layer == "total":
+            return layer
+        return f"{layer} ({self.weights[layer]:.2f})"
 
     def _draw(self, losses: Losses, linestyle: str) -> dict[str, Any]:
         """A curve for each head, from dark to light; solid curves have labels."""
@@ -128,7 +140,7 @@ class LayerLossDisplay:
                 self.epochs,
                 loss,
                 color="0.55" if layer == "total" else shade,
-                label=layer if linestyle == "-" else None,
+                label=self._label(layer) if linestyle == "-" else None,
                 linestyle=linestyle,
                 marker="o" if len(loss) == 1 else None,
             )
