@@ -170,6 +170,30 @@ def images():
         yield [f"geometric mean, {which}", "", "", "CostSensitiveAuxCNN / plain torch", *ratios]
 
 
+def heads():
+    """Networks with the default heads and without: means over seeds, and ratios by seed."""
+    runs = [run for run in json.loads(read("heads.json"))["runs"] if run["part"] == "test"]
+    yield ["network", "seeds", "cost without heads", "cost", "ratio (s.e.)", "log loss", "CPU time"]
+    of = {(run["network"], run["method"], run["seed"]): run for run in runs}
+    kinds = {}
+    for network in dict.fromkeys(run["network"] for run in runs):
+        seeds = sorted(seed for name, method, seed in of if (name, method) == (network, "default"))
+        pairs = [(of[network, "default", s], of[network, "no heads", s]) for s in seeds]
+        costs = np.array([[with_heads["cost"], alone["cost"]] for with_heads, alone in pairs])
+        logs = np.log((costs[:, 0] + 0.005) / (costs[:, 1] + 0.005))
+        ratio, error = np.exp(logs.mean()), logs.std(ddof=1) / len(logs) ** 0.5
+        others = [
+            np.exp(np.mean([np.log(a[key] / b[key]) for a, b in pairs]))
+            for key in ("log_loss", "cpu_seconds")
+        ]
+        kinds[network] = np.array([ratio, *others])
+        cost, alone = costs.mean(axis=0)
+        cells = [f"{alone:.3f}", f"{cost:.3f}", f"{ratio:.2f} ({ratio * error:.2f})"]
+        yield [network, str(len(seeds)), *cells, *(f"{other:.2f}" for other in others)]
+    mean = np.exp(np.mean([np.log(kind) for kind in kinds.values()], axis=0))
+    yield ["geometric mean", "", "", "", *(f"{value:.2f}" for value in mean)]
+
+
 def series():
     """Networks on time series: ratios to the default over fits, and where nothing was chosen."""
     labels = {
@@ -448,6 +472,7 @@ TABLES = {
             losses,
             vectors,
             images,
+            heads,
             series,
             series_sets,
             growth,
