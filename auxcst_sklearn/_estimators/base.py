@@ -159,8 +159,10 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
             If the data, costs or parameters are not as described, or the loss becomes NaN or
             infinite. A fitted estimator is then unchanged.
         """
-        given: Any = X_val, y_val, cost_val, sample_weight_val
-        validation = given if check_validation_set(*given, has_cost=cost is not None) else None
+        arguments: Any = X_val, y_val, cost_val, sample_weight_val
+        validation = (
+            arguments if check_validation_set(*arguments, has_cost=cost is not None) else None
+        )
         self._fit(X, y, sample_weight, cost, groups, validation=validation)
         return self
 
