@@ -16,6 +16,7 @@ from .._checks.calls import BaseEstimator, unchanged_on_error, warn, warning_onc
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
 from .._inputs.samples import Fold, Sample
+from .._training.checkpoints import check_same, open_checkpoints
 from .._training.folds import Unseen, held_out_proba
 from .._training.loop import Training
 from .._training.net import CostNet
@@ -32,7 +33,6 @@ from .._training.state import FORMAT, check_format, from_state, to_state, withou
 from .._training.temperature import calibrate, held_out_costs
 from ..costs._statistics import CostStatistics
 from ..modules import AuxNetwork
-from .fingerprint import check_same, open_checkpoints
 from .fit_steps import (
     build,
     check_block,
