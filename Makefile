@@ -86,9 +86,9 @@ lint: $(TESTS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# DATA_HOME names the folder of MNIST and CIFAR-10.
+
 bench-cost: $(VENV)/installed-bench
-	$(BIN)/python -m benchmarks.cost.bench_cost $(if $(DATA_HOME),--data-home $(DATA_HOME))
+	$(BIN)/python -m benchmarks.cost.bench_cost
 
 # TABLES names the folder of the four tables; benchmarks/README.rst describes them.
 bench-tables: $(VENV)/installed-bench

@@ -279,8 +279,10 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, and the arguments of the module with their prefix."""
-        found: dict[str, Any] = super().get_params(deep)
-        return found | {name: vars(self)[name] for name in vars(self) if name.startswith(PREFIX)}
+        parameters: dict[str, Any] = super().get_params(deep)
+        return parameters | {
+            name: vars(self)[name] for name in vars(self) if name.startswith(PREFIX)
+        }
 
     def set_params(self, **params: Any) -> CostSensitiveAuxNet:
         """Set parameters, and arguments of the module with the prefix ``module__``."""
@@ -293,9 +295,9 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         if not are_named(X):
             return ImagePreprocessor(self.image_shape, self.channels_last, self.augmentation)
         for name in ("image_shape", "augmentation"):
-            if (given := getattr(self, name)) is not None:
+            if (value := getattr(self, name)) is not None:
                 raise ValueError(
-                    f"{name}={given!r} is for X as one array, but X is a mapping of arrays; "
+                    f"{name}={value!r} is for X as one array, but X is a mapping of arrays; "
                     f"expected {name}=None."
                 )
         return NamedPreprocessor()
@@ -307,8 +309,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         if isinstance(first, NamedRows):
             self._check_flatten(first)
         example = example_of(first, tried)
-        given = vars(self).items()
-        params = {k.removeprefix(PREFIX): value for k, value in given if k.startswith(PREFIX)}
+        attributes = vars(self).items()
+        params = {k.removeprefix(PREFIX): value for k, value in attributes if k.startswith(PREFIX)}
         shape = first.out_shape if isinstance(first, ImageLayer) else None
         body = make_body(self.module, shape, params)
         names = self._layer_names(body, example)
@@ -356,14 +358,14 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             if len(set(names)) < len(names):
                 raise ValueError(f"hidden_layers={names} names a layer twice; name each once.")
             return names
-        found = find_hidden_layers(body, example)[:-1]
-        if not found and (callable(self.alpha) or np.any(self.alpha)):
+        layers = find_hidden_layers(body, example)[:-1]
+        if not layers and (callable(self.alpha) or np.any(self.alpha)):
             warn(
                 f"No hidden layer but the last was found in {type(body).__name__}, which is "
                 "trained without auxiliary heads. Set alpha=0, or hidden_layers to some of "
                 f"{Trace(body, example).usable()}."
             )
-        return found
+        return layers
 
     def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
         arguments = super()._net_arguments(plan, module)

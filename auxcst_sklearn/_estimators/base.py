@@ -17,6 +17,7 @@ from .._checks.calls import BaseEstimator, unchanged_on_error, warn, warning_onc
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
 from .._inputs.samples import Fold, Sample
+from .._training.checkpoints import check_same, open_checkpoints
 from .._training.folds import Unseen, held_out_proba
 from .._training.loop import Training
 from .._training.net import CostNet
@@ -33,7 +34,6 @@ from .._training.state import FORMAT, check_format, from_state, to_state, withou
 from .._training.temperature import calibrate, held_out_costs
 from ..costs._statistics import CostStatistics
 from ..modules import AuxNetwork
-from .fingerprint import check_same, open_checkpoints
 from .fit_steps import (
     build,
     check_block,
@@ -160,8 +160,10 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
             If the data, costs or parameters are not as described, or the loss becomes NaN or
             infinite. A fitted estimator is then unchanged.
         """
-        given: Any = X_val, y_val, cost_val, sample_weight_val
-        validation = given if check_validation_set(*given, has_cost=cost is not None) else None
+        arguments: Any = X_val, y_val, cost_val, sample_weight_val
+        validation = (
+            arguments if check_validation_set(*arguments, has_cost=cost is not None) else None
+        )
         self._fit(X, y, sample_weight, cost, groups, validation=validation)
         return self
 
@@ -361,8 +363,8 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         """Weights of the heads and of the output in the class probabilities."""
         check_is_fitted(self)
         alone = [0.0] * len(self.hidden_layers_) + [1 / self.temperature_]
-        found = self.net_.head_weights
-        return np.array(alone) if found is None else found
+        weights = self.net_.head_weights
+        return np.array(alone) if weights is None else weights
 
     def __getstate__(self) -> dict[str, Any]:
         """Arrays and plain values; a net converts itself to such a state."""

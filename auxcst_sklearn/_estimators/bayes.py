@@ -35,7 +35,7 @@ from .calibration import (
     out_of_fold_temperature,
     tempered,
     unseen_probabilities,
-    warn_of_few_classes,
+    warn_of_many_classes,
     warn_of_unknown,
 )
 from .decision import BayesDecisionMixin
@@ -215,7 +215,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         if sample.weight is not None:
             fit_params["sample_weight"] = sample_weight
         fit_params = self._route(classifier, sample.groups, fit_params)
-        warn_of_few_classes(self.calibration, len(sample.costs.classes))
+        warn_of_many_classes(self.calibration, len(sample.costs.classes))
         temperature = self._learn_temperature(classifier, sample, fit_params)
         model = fitted(classifier, X, sample.labels, **fit_params)
         self._check_probabilities(model)

@@ -42,8 +42,8 @@ def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
     return not (hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV))
 
 
-def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:
-    """Warn of a calibration that is made for few classes."""
+def warn_of_many_classes(calibration: str | None, n_classes: int) -> None:
+    """Warn of many classes, for which some calibrations are not made."""
     if calibration in ("sigmoid", "isotonic") and n_classes > MANY_CLASSES:
         warn(
             f"calibration={calibration!r} calibrates each of {n_classes} classes alone, from few "
@@ -60,9 +60,9 @@ def folds_of(cv: Any, sample: Sample, *, one: bool) -> list[Fold]:
         warnings.simplefilter("ignore", UserWarning)
         splitter = check_cv(splitter, sample.costs.label, classifier=True)
         splits = splitter.split(sample.X, sample.costs.label, sample.groups)
-        found = list(islice(splits, 1)) if one and cv is None else list(splits)
+        folds = list(islice(splits, 1)) if one and cv is None else list(splits)
     rows = np.arange(len(sample))  # scikit-learn takes lists and masks, too
-    return [(rows[np.asarray(seen)], rows[np.asarray(unseen)]) for seen, unseen in found]
+    return [(rows[np.asarray(seen)], rows[np.asarray(unseen)]) for seen, unseen in folds]
 
 
 def unseen_probabilities(
@@ -73,7 +73,7 @@ def unseen_probabilities(
     They are NaN, too, for rows of a class that the classifier was not fitted with.
     """
     labels, classes = sample.labels, sample.costs.classes
-    found = np.full((len(labels), len(classes)), np.nan)
+    p = np.full((len(labels), len(classes)), np.nan)
     (X,) = indexable(sample.X)  # some sparse formats have no rows to select
     for seen, unseen in folds:
         params = _check_method_params(X, fit_params, indices=seen)
@@ -82,8 +82,8 @@ def unseen_probabilities(
         # nothing about its temperature.
         rows = unseen[np.isin(labels[unseen], labels[seen])]
         if len(rows):
-            found[rows] = probabilities(model, _safe_indexing(X, rows), classes)
-    return found
+            p[rows] = probabilities(model, _safe_indexing(X, rows), classes)
+    return p
 
 
 def out_of_fold_temperature(p: NDArray[np.float64], sample: Sample) -> float:
@@ -97,13 +97,13 @@ def out_of_fold_temperature(p: NDArray[np.float64], sample: Sample) -> float:
             "There are no rows for calibration: the training rows of every fold lack the classes "
             "of its test rows. Shuffle, or pass other folds as cv."
         )
-    part, logs = sample.part(rows), log_clipped(p[rows])
-    label, weight = part.costs.label, part.weight
+    known, logs = sample.part(rows), log_clipped(p[rows])
+    label, weight = known.costs.label, known.weight
     losses = [log_loss_of(log_softmax(logs / t, axis=1), label, weight) for t in np.exp(HEATS)]
     # Rows of small weight are little evidence: Kish's effective number of rows.
     n_samples = len(rows) if weight is None else weight.sum() ** 2 / (weight**2).sum()
     temperature = best_temperature(np.array(losses)[:, np.newaxis], n_samples)
-    _warn_if_rule_costs_more(softmax(logs / temperature, axis=1), part.costs, weight)
+    _warn_if_rule_costs_more(softmax(logs / temperature, axis=1), known.costs, weight)
     return temperature
 
 

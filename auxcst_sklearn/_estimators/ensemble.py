@@ -279,19 +279,19 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
             sample = replace(sample, X=self._validate_rows(X, reset=True))
             check_consistent_length(sample.X, sample.labels)
             passed = self._route(members, sample.weight, fit_params)
-            given: list[Fold] | None = None  # for a number of folds
+            own_folds: list[Fold] | None = None  # for a number of folds
             if not (self.cv is None or isinstance(self.cv, Integral)):
-                given = folds_of(self.cv, sample, one=False)
-            sample, passed, given = with_weight(sample, passed, given)
+                own_folds = folds_of(self.cv, sample, one=False)
+            sample, passed, own_folds = with_weight(sample, passed, own_folds)
             rng = check_random_state(self.random_state)
-            found = self._random_folds(sample, rng) if given is None else given
-            found = folds_with_all_classes(found, sample.labels)
+            used_folds = self._random_folds(sample, rng) if own_folds is None else own_folds
+            used_folds = folds_with_all_classes(used_folds, sample.labels)
             ready = [
                 Member(name, *fresh_member(member, passed[name], sample, rng))
                 for name, member in members
             ]
-            fitted, held_out = self._fit_members(ready, sample, found)
-            self._set_ensemble([name for name, _ in members], fitted, held_out, sample, found)
+            fitted, held_out = self._fit_members(ready, sample, used_folds)
+            self._set_ensemble([name for name, _ in members], fitted, held_out, sample, used_folds)
             self.cost_estimators_ = cost_estimators(fitted)
             reasons = [reweighting(member) for _, member in members]
             has_weights = sample.weight is not None
@@ -339,9 +339,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
     def _random_folds(self, sample: Sample, rng: np.random.RandomState) -> list[Fold]:
         label, groups = sample.costs.label, sample.groups
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
-        found = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
+        drawn = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
         # By default as many as the networks, each of which holds one out.
-        return found[: n_folds_for(len(label))] if self.cv is None else found
+        return drawn[: n_folds_for(len(label))] if self.cv is None else drawn
 
     def _fit_members(
         self, members: list[Member], sample: Sample, found: list[Fold]

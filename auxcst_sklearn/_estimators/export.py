@@ -118,11 +118,11 @@ class OutputModule(nn.Module):
 
     def forward(self, x: Tensor | None = None, **arrays: Tensor) -> Tensor:
         """Costs or probabilities (n_samples, ...), of an array or of arrays by name."""
-        given: Any = x
+        inputs: Any = x
         if self.layout is not None:
             if x is not None or set(arrays) != set(self.layout.names):
                 raise TypeError(f"expected the arrays {list(self.layout.names)} by name.")
             types = zip(self.layout.names, self.layout.dtypes)
-            given = {name: arrays[name].to(getattr(torch, dtype)) for name, dtype in types}
-        found: Tensor = self.decision(given)[self.index]
-        return found
+            inputs = {name: arrays[name].to(getattr(torch, dtype)) for name, dtype in types}
+        result: Tensor = self.decision(inputs)[self.index]
+        return result

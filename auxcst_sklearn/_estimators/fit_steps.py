@@ -86,8 +86,10 @@ def validate(
         )
     groups = None if groups is None else check_groups(groups, X)
     data = Sample(X, costs, check_weight(sample_weight, X), groups)
-    given = None if validation is None else _validation_set(estimator, inputs, costs, *validation)
-    return data, given, inputs
+    validation_sample = (
+        None if validation is None else _validation_set(estimator, inputs, costs, *validation)
+    )
+    return data, validation_sample, inputs
 
 
 def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:

@@ -58,17 +58,17 @@ def is_dropped(member: Any) -> bool:
 
 def check_members(members: Any) -> list[tuple[str, Any]]:
     """Names and classifiers, without those left out."""
-    found = [(name, member) for name, member in members if not is_dropped(member)]
-    for name, member in found:
+    kept = [(name, member) for name, member in members if not is_dropped(member)]
+    for name, member in kept:
         if not (hasattr(member, "fit") and hasattr(member, "predict_proba")):
             raise TypeError(
                 f"The member {name!r} is {member!r}, which has no predict_proba; expected a "
                 "classifier that estimates probabilities, such as one in a "
                 "CalibratedClassifierCV."
             )
-    if not found:
+    if not kept:
         raise ValueError("estimators names no member; expected one at least.")
-    return found
+    return kept
 
 
 class FoldMean(ClassifierMixin, BaseEstimator):
@@ -127,15 +127,15 @@ class Member(NamedTuple):
                 columns = label_index(estimator.classes_, classes, name="classes_")
                 of_all = np.full((len(held_out), *p.shape), np.nan)
                 of_all[..., columns] = held_out
-                found = Unseen(*of_all)
+                held_out_p = Unseen(*of_all)
             else:
                 ((seen, unseen),) = folds
                 params = part_of(X, params, seen) | self._stopping_rows(seen, unseen, X, y)
                 estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
                 _check_knows(estimator, y[seen])
                 p[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
-                found = Unseen.of_model(p)
-        return estimator, found, time.perf_counter() - start
+                held_out_p = Unseen.of_model(p)
+        return estimator, held_out_p, time.perf_counter() - start
 
     def _stopping_rows(
         self, seen: NDArray[Any], unseen: NDArray[Any], X: Any, y: NDArray[Any]
@@ -163,16 +163,16 @@ def _check_knows(model: Any, y: NDArray[Any]) -> None:
 
 def folds_with_all_classes(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
     """The folds whose training rows have all classes; other fits would lack a class."""
-    found = [fold for fold in folds if np.isin(y, y[fold[0]]).all()]
-    if not found:
+    complete = [fold for fold in folds if np.isin(y, y[fold[0]]).all()]
+    if not complete:
         raise ValueError(
             "The training rows of each fold lack a class, the rows of the first one "
             f"{shorten(np.setdiff1d(y, y[folds[0][0]]))}; expected a fold or more whose training "
             "rows have all classes. Pass cv= a number, or leave the rows of rare classes out."
         )
-    if lacking := len(folds) - len(found):
+    if lacking := len(folds) - len(complete):
         warn(f"{lacking} of {len(folds)} folds, whose training rows lack a class, are left out.")
-    return found
+    return complete
 
 
 def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
@@ -186,20 +186,20 @@ def part_of(X: Any, fit_params: dict[str, Any], index: NDArray[Any]) -> dict[str
     """Arguments of `fit` for some of the rows of X."""
     costs = {name: value for name, value in fit_params.items() if isinstance(value, Costs)}
     others = {name: value for name, value in fit_params.items() if name not in costs}
-    found: dict[str, Any] = _check_method_params(X, others, indices=index)
-    return found | {name: value.part(index) for name, value in costs.items()}
+    arguments: dict[str, Any] = _check_method_params(X, others, indices=index)
+    return arguments | {name: value.part(index) for name, value in costs.items()}
 
 
 Passed = dict[str, dict[str, Any]]
 
 
 def with_weight(
-    sample: Sample, passed: Passed, given: list[Fold] | None
+    sample: Sample, passed: Passed, own_folds: list[Fold] | None
 ) -> tuple[Sample, Passed, list[Fold] | None]:
     """The rows that have a weight, as if there were no others."""
     keep = sample.is_weighted
     if keep.all():
-        return sample, passed, given
+        return sample, passed, own_folds
     index, place = np.flatnonzero(keep), keep.cumsum() - 1
     kept = sample.part(index)
     if len(np.unique(kept.costs.label)) < 2:
@@ -208,9 +208,9 @@ def with_weight(
             "least."
         )
     passed = {name: part_of(sample.X, own, index) for name, own in passed.items()}
-    if given is not None:
-        given = [(place[a[keep[a]]], place[b[keep[b]]]) for a, b in given]
-    return kept, passed, given
+    if own_folds is not None:
+        own_folds = [(place[a[keep[a]]], place[b[keep[b]]]) for a, b in own_folds]
+    return kept, passed, own_folds
 
 
 def fresh_member(

@@ -151,11 +151,11 @@ IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
 
 def check_net_params(net_params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Raise an error for arguments that the estimator sets itself, or would ignore."""
-    given = dict(net_params or {})
-    if wrong := [n for n in given if "__" not in n or n.startswith(IGNORED_NET_PARAMS)]:
+    arguments = dict(net_params or {})
+    if wrong := [n for n in arguments if "__" not in n or n.startswith(IGNORED_NET_PARAMS)]:
         raise ValueError(
             f"net_params holds {wrong}, which the estimator sets itself or ignores; expected "
             "arguments of a part of the net, such as optimizer__betas, and for others the "
             "parameters of the estimator, such as learning_rate for lr."
         )
-    return given
+    return arguments

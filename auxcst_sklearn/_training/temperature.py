@@ -66,8 +66,8 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
     # With X_val all networks share their rows. These count once for the prior, though they were
     # summed for each network.
     n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks
-    found = best_temperature(risks, (2 if few else 1) * n / n_copies)
-    return max(found, 1.0) if net.statistics.is_extreme else found
+    temperature = best_temperature(risks, (2 if few else 1) * n / n_copies)
+    return max(temperature, 1.0) if net.statistics.is_extreme else temperature
 
 
 def _sums_of_risks(

@@ -1,10 +1,9 @@
 """What a user composes with torch modules: a residual network, random shifts, heads."""
 
-from ._images import RandomFlipShift
+from ._images import RandomFlipShift, ResidualCNN
 from ._layers import CostHead, SeededModule
 from ._mlp import CostSensitiveAutoencoder
 from ._network import AuxNetwork
-from ._residual import ResidualCNN
 from .wrapping import find_hidden_layers
 
 __all__ = [

@@ -41,7 +41,7 @@ Results = dict[str, NDArray[Any]]  # outputs of the file, or what the model comp
 def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> None:
     """Raise an error if the file cannot be run, or differs from the model on rows of X."""
     last = final_estimator(model)
-    takes_costs = any(given.name == MATRICES for given in file.graph.input)
+    takes_costs = any(node.name == MATRICES for node in file.graph.input)
     rows = _some(X)
     shape = (len(rows), len(last.classes_), len(last.decisions_))
     cost = np.random.default_rng(0).uniform(1, 9, shape) if takes_costs else None
@@ -51,9 +51,9 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
     with _as_in_a_file(networks):
         with _explained(graph):
             session = onnxruntime.InferenceSession(file.SerializeToString(), options)
-            found = _run(session, file, rows, cost)
+            of_file = _run(session, file, rows, cost)
         expected = _estimated(model, rows, cost)
-    if difference := _difference(found, expected, last, rows, graph):
+    if difference := _difference(of_file, expected, last, rows, graph):
         raise ValueError(f"The file differs from the model {difference}.{_advice(graph)}")
 
 
@@ -90,38 +90,38 @@ def _estimated(model: Any, rows: Any, cost: Any) -> Results:
 
 def _run(session: Any, file: onnx.ModelProto, rows: Any, cost: Any) -> Results:
     """The outputs of the file."""
-    given = {} if cost is None else {MATRICES: cost}
-    given |= {i.name: _input(i, rows) for i in file.graph.input if i.name != MATRICES}
+    inputs = {} if cost is None else {MATRICES: cost}
+    inputs |= {i.name: _input(i, rows) for i in file.graph.input if i.name != MATRICES}
     names = [output.name for output in file.graph.output]
-    return dict(zip(names, session.run(names, given)))
+    return dict(zip(names, session.run(names, inputs)))
 
 
-def _input(given: onnx.ValueInfoProto, rows: Any) -> NDArray[Any]:
+def _input(node: onnx.ValueInfoProto, rows: Any) -> NDArray[Any]:
     """The array, or one column; a missing string is ""."""
-    dtype = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
+    dtype = helper.tensor_dtype_to_np_dtype(node.type.tensor_type.elem_type)
     if isinstance(rows, SliceDict):
-        return np.asarray([*rows.values()][names_of_inputs(rows).index(given.name)], dtype)
-    if not is_frame(rows) and given.name == ROWS:
+        return np.asarray([*rows.values()][names_of_inputs(rows).index(node.name)], dtype)
+    if not is_frame(rows) and node.name == ROWS:
         return np.asarray(rows, dtype)
-    j = names_of_inputs(rows).index(given.name)
+    j = names_of_inputs(rows).index(node.name)
     values = values_of(select(rows, j) if is_frame(rows) else rows[:, j])
-    if given.type.tensor_type.elem_type == TensorProto.STRING:
+    if node.type.tensor_type.elem_type == TensorProto.STRING:
         values = np.where(values == values, values, "")
     return values.astype(dtype)[:, np.newaxis]
 
 
 def _difference(
-    found: Results, expected: Results, last: Any, rows: Any, graph: Graph
+    of_file: Results, expected: Results, last: Any, rows: Any, graph: Graph
 ) -> str | None:
     """Where an output differs most, and in how many rows."""
     labels = {"probability": last.classes_, "cost": last.decisions_}
     for name, values in expected.items():
         if name == "index":  # not as far as the costs differ
-            at = np.stack([found[name], values], axis=1)
+            at = np.stack([of_file[name], values], axis=1)
             two = np.take_along_axis(expected["cost"], at, axis=1)
             gap = np.abs(np.diff(two)) / _unit(expected["cost"])
         else:
-            gap = np.abs(found[name] - values) / _unit(values)
+            gap = np.abs(of_file[name] - values) / _unit(values)
         share = (~(gap <= graph.tolerance)).any(axis=1).mean()
         if share > (MOST_AT_STEPS if graph.has_steps else 0):
             row, k = np.unravel_index(np.nan_to_num(gap, nan=np.inf).argmax(), gap.shape)
@@ -130,7 +130,7 @@ def _difference(
                 mine, theirs = last.decisions_[at[row]].tolist()
             else:
                 what = f"{name} of {labels[name].tolist()[k]!r}"
-                mine, theirs = float(found[name][row, k]), float(values[row, k])
+                mine, theirs = float(of_file[name][row, k]), float(values[row, k])
             return (
                 f"in {share:.1%} of rows, most for {_shown(rows, int(row))}, where the {what} is "
                 f"{mine!r} instead of {theirs!r}"

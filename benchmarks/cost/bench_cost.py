@@ -1,21 +1,20 @@
 """Mean test cost of our estimators against everything a user could pick instead.
 
 Settings (`settings.py`) cross kinds of data with kinds of costs; methods (`methods.py`) are our
-estimators and their variants, the same network without costs and with a Bayes decision, other
-classifiers with a Bayes decision, and the reductions of costsensitive. Each seed draws rows,
-costs and random states for all methods alike. Whatever is selected or calibrated is so inside the
+estimators and their variants, the same network without costs and with a Bayes decision, and other
+classifiers with a Bayes decision. Each seed draws rows, costs and random states for all methods
+alike. Whatever is selected or calibrated is so inside the
 training part.
 
 Costs are compared by their ratio to the same network trained by cross-entropy with the Bayes
-decision, with or without a temperature, whichever has the lower mean test cost in that setting,
-and to a plain network alike where it ran. Ratios are of means over the seeds, with a thousandth of
-what a constant prediction costs added to both sides: on tiny test sets hardly a mistake is made,
-and a ratio would be near 0/0. Wine and breast cancer are also drawn several times for each seed.
+decision, with or without a temperature, whichever has the lower mean test cost in that setting.
+Ratios are of means over the seeds, with a thousandth of what a constant prediction costs added to
+both sides: on tiny test sets hardly a mistake is made, and a ratio would be near 0/0. Wine and
+breast cancer are also drawn several times for each seed.
 
 Each run is kept in `--runs`, and what is found there is not run again. Results are written
 to `--out` as `cost.json` and, as tables, `cost.rst`. Choose defaults by seeds from 100 on: they
-never see what smaller seeds test on. Images have 2,000 training rows unless `--sizes` is
-10000 or all, where running every method takes many hours: name a few by `--methods`.
+never see what smaller seeds test on.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.json_files import write_json
-from benchmarks.common.options import DATA_HOME, make_parser
+from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.methods import METHODS
 from benchmarks.cost.results import ALWAYS, Results
@@ -43,16 +42,11 @@ SMOKE = {"settings": ["wine/squared", "overlap2/individual"], "seeds": [100]}
 
 def choose(options: argparse.Namespace) -> tuple[list[Setting], list[str]]:
     """What matches the patterns; the default and what it is compared with always take part."""
-    settings = [
-        setting
-        for setting in SETTINGS
-        if _matches(setting.name, options.settings)
-        and (setting.size is None or str(setting.size) in options.sizes)
-    ]
+    settings = [setting for setting in SETTINGS if _matches(setting.name, options.settings)]
     methods = [name for name in METHODS if _matches(name, options.methods) or name in ALWAYS]
     if not settings:
         raise SystemExit(
-            f"No setting matches {options.settings} with --sizes {options.sizes}; there are "
+            f"No setting matches {options.settings}; there are "
             + ", ".join(setting.name for setting in SETTINGS)
         )
     return settings, methods
@@ -62,33 +56,17 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def left_out(
-    settings: Sequence[Setting], methods: Sequence[str]
-) -> Iterator[tuple[str, str, list[str]]]:
-    """What is not run: method, reason, settings."""
-    for name in methods:
-        reasons: dict[str, list[str]] = {}
-        for setting in settings:
-            if reason := METHODS[name].left_out(setting):
-                reasons.setdefault(reason, []).append(setting.name)
-        for reason, names in reasons.items():
-            yield name, reason, names
-
-
 def save(content: dict[str, Any], out: Path) -> None:
     """Write the runs and what was chosen to run, and tables of what they come to."""
     results = Results(*(content[key] for key in ("runs", "settings", "methods")))
     write_json(out / "cost.json", content)
-    (out / "cost.rst").write_text(render(results, content["left_out"]))
+    (out / "cost.rst").write_text(render(results))
 
 
 def parse_options() -> argparse.Namespace:
-    parser = make_parser(
-        __doc__, seeds=[0, 1, 2, 3, 4], n_jobs=os.cpu_count(), data_home=DATA_HOME, out=RESULTS
-    )
+    parser = make_parser(__doc__, seeds=[0, 1, 2, 3, 4], n_jobs=os.cpu_count(), out=RESULTS)
     add = parser.add_argument
     add("--settings", nargs="+", default=["*"], metavar="PATTERN", help="such as 'digits/*'")
-    add("--sizes", nargs="+", default=["2000"], choices=["2000", "10000", "all"], help="of images")
     add("--methods", nargs="+", default=["*"], metavar="PATTERN", help="such as 'ours:*'")
     add("--runs", type=Path, default=Path("out/cost_runs"), help="folder of finished runs")
     add("--smoke", action="store_true", help="two small settings, one seed, results in out/")
@@ -106,18 +84,11 @@ def main() -> None:
         content = json.loads((options.out / "cost.json").read_text())
     else:
         settings, methods = choose(options)
-        runs = run_all(
-            settings,
-            options.seeds,
-            methods,
-            folder=options.runs,
-            data_home=options.data_home,
-            n_jobs=options.n_jobs,
-        )
-        content = provenance("costsensitive") | {
+        known = options.seeds, methods
+        runs = run_all(settings, *known, folder=options.runs, n_jobs=options.n_jobs)
+        content = provenance() | {
             "settings": [setting.name for setting in settings],
             "methods": methods,
-            "left_out": list(left_out(settings, methods)),
             "runs": runs,
         }
     save(content, options.out)

@@ -1,14 +1,13 @@
 """The kinds of data of `bench_cost`, and how a seed draws rows from them.
 
-Data to develop with never include what the benchmark tests on: the reserved half of a table, the
-test part of an image data set. The benchmark trains on any row, and tests on reserved ones alone.
+Data to develop with never include what the benchmark tests on: the reserved half of a table. The
+benchmark trains on any row, and tests on reserved ones alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +22,7 @@ from sklearn.datasets import (
 )
 from sklearn.model_selection import train_test_split
 
-from benchmarks.common.image_sets import IMAGE_SETS, ImageSet, thin_out
-
 N_TEST = 3000  # rows of a synthetic problem that are tested on
-IMBALANCED = "-imb"
 
 
 class Split(NamedTuple):
@@ -86,35 +82,6 @@ def _draw_rows(X: NDArray, y: NDArray, n_train: int, seed: int) -> Split:
     return Split(X_train, y_train, X_test, y_test)
 
 
-@cache
-def _load(load: Callable[[Path], ImageSet], data_home: Path) -> ImageSet:
-    return load(data_home)
-
-
-def images(
-    load: Callable[[Path], ImageSet],
-    n_train: int | None,
-    seed: int,
-    development: bool,
-    data_home: Path,
-    imbalanced: bool = False,
-) -> Split:
-    """Training images, thinned out if imbalanced, and the test part, or others to develop with."""
-    pixels, y, _, n_all = _load(load, data_home)
-    X = pixels.reshape(len(y), -1)
-    train, test = np.arange(n_all), np.arange(n_all, len(y))
-    if development:
-        train, test = train_test_split(
-            train, test_size=min(10_000, n_all // 5), stratify=y[train], random_state=seed
-        )
-    if n_train is not None:
-        train, _ = train_test_split(train, train_size=n_train, stratify=y[train], random_state=seed)
-    if imbalanced:
-        train = train[thin_out(y[train], seed)]
-    unit = np.float32(255)
-    return Split(X[train] / unit, y[train], X[test] / unit, y[test])
-
-
 class Data(NamedTuple):
     """A kind of data: how a seed draws it, the number of classes, training rows and draws.
 
@@ -125,7 +92,6 @@ class Data(NamedTuple):
     n_classes: int
     n_train: int | None = None
     n_draws: int = 1
-    pixels: bool = False
 
 
 _overlap = partial(synthetic, class_sep=0.7, flip_y=0.05)
@@ -144,11 +110,4 @@ DATA: dict[str, Data] = {
     "ordered10": Data(partial(ordered, 10), 10, 1000),
     "overlap26": Data(partial(_overlap, 26, n_clusters_per_class=1), 26, 2000),
     "overlap50": Data(partial(_overlap, 50, n_clusters_per_class=1), 50, 2500),
-    **{
-        name + variant: Data(
-            partial(images, IMAGE_SETS[name], imbalanced=variant == IMBALANCED), 10, pixels=True
-        )
-        for name in ("mnist", "cifar10")
-        for variant in ("", IMBALANCED)
-    },
 }

@@ -2,8 +2,7 @@
 
 The Bayes decision multiplies class probabilities by costs: by the cost matrix, where one holds
 for all examples up to a positive factor, otherwise by the mean cost vector of each class in the
-training set, because what a mistake will cost is not known at prediction. The decision "told"
-breaks this rule and is given the costs of each test example: what that knowledge is worth.
+training set, because what a mistake will cost is not known at prediction.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ import sklearn
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.model_selection import train_test_split
-from sklearn.multioutput import MultiOutputRegressor
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
@@ -85,24 +82,12 @@ class CostSensitive(FitMethod):
     packages = ("auxcst_sklearn", "torch", "skorch")
 
     def run(self, draw: Draw) -> Iterator[Decision]:
-        X_train, X_test = self.inputs(draw)
         model = self.estimator(draw)
         with sklearn.config_context(enable_metadata_routing=True):
-            model, seconds = timed(lambda: model.fit(X_train, draw.y_train, cost=draw.cost_train))
-        yield Decision("", model.predict(X_test), seconds)
-
-    def inputs(self, draw: Draw) -> tuple[NDArray, NDArray]:
-        return draw.X_train, draw.X_test
-
-
-class Pretrained(CostSensitive):
-    """An estimator for inputs in [0, 1]; it maps features itself, but each pixel on its own."""
-
-    def inputs(self, draw: Draw) -> tuple[NDArray, NDArray]:
-        if not draw.pixels:
-            return super().inputs(draw)
-        low, high = draw.X_train.min(), draw.X_train.max()
-        return (draw.X_train - low) / (high - low), (draw.X_test - low) / (high - low)
+            model, seconds = timed(
+                lambda: model.fit(draw.X_train, draw.y_train, cost=draw.cost_train)
+            )
+        yield Decision("", model.predict(draw.X_test), seconds)
 
 
 class Classifier(FitMethod):
@@ -137,9 +122,6 @@ class Network(FitMethod):
         log_p = self.log_probability(model, draw.X_test)
         yield Decision("blind", log_p.argmax(axis=1), seconds)
         yield Decision("Bayes", (softmax(log_p, axis=1) @ costs).argmin(axis=1), seconds)
-        if draw.test_matrices is not None:
-            told = np.einsum("nj,njk->nk", softmax(log_p, axis=1), draw.test_matrices)
-            yield Decision("told", told.argmin(axis=1), seconds)
         temperature, more = timed(lambda: self.temperature(draw))
         p = softmax(log_p / temperature, axis=1)
         yield Decision("temperature", (p @ costs).argmin(axis=1), seconds + more)
@@ -168,40 +150,3 @@ def best_temperature(log_p: NDArray, y: NDArray) -> float:
         return -scaled[np.arange(len(y)), y].mean()
 
     return float(np.exp(minimize_scalar(cross_entropy, bounds=(-3, 3), method="bounded").x))
-
-
-class Reduction(FitMethod):
-    """A reduction to binary classification or regression, fitted to costs alone.
-
-    costsensitive refuses two classes. All pairs and one-vs-rest are then the same single
-    classifier, weighted by the difference of the costs, and it is fitted here.
-    """
-
-    packages = ("scikit-learn", "costsensitive")
-
-    def run(self, draw: Draw) -> Iterator[Decision]:
-        model = self.estimator(draw)
-        if draw.cost_train.shape[1] == 2:
-            model = TwoClasses(getattr(model, "base_classifier", None) or model.base_regressor)
-        _, seconds = timed(lambda: model.fit(draw.X_train, draw.cost_train))
-        yield Decision("", model.predict(draw.X_test), seconds)
-
-
-class TwoClasses:
-    """What the reductions come to for two classes."""
-
-    def __init__(self, base: BaseEstimator) -> None:
-        self.base = base
-
-    def fit(self, X: NDArray, cost: NDArray) -> TwoClasses:
-        if is_regressor(self.base):
-            self.model_ = MultiOutputRegressor(self.base).fit(X, cost)
-        else:
-            self.model_ = clone(self.base).fit(
-                X, cost.argmin(axis=1), sample_weight=np.abs(cost[:, 0] - cost[:, 1])
-            )
-        return self
-
-    def predict(self, X: NDArray) -> NDArray:
-        y_pred = self.model_.predict(X)
-        return y_pred if y_pred.ndim == 1 else y_pred.argmin(axis=1)

@@ -20,18 +20,17 @@ from benchmarks.cost.ranks import (
 
 DEFAULT = "ours: default"
 SAME = ("same network: Bayes", "same network: Bayes, temperature")
-PLAIN = ("plain network: Bayes", "plain network: Bayes, temperature")
 ALWAYS = (DEFAULT, *SAME)
-# Variants of our own would crowd the ranks, and who is told the costs is out of competition.
-UNRANKED = ("loss: ", "ours: default, ", "CNN: default, ", "same network: Bayes, costs told")
+# Variants of our own would crowd the ranks.
+UNRANKED = ("loss: ", "ours: default, ")
 
 
 class Results:
     """Costs (settings, methods, seeds), CPU seconds alike, and those of a constant prediction.
 
-    `ratio` compares with the same network, `plain_ratio` with the plain one: trained by
-    cross-entropy, deciding by Bayes, with or without a temperature, whichever has the lower mean
-    test cost in a setting: a choice in their favour. `plain_ratio` is NaN if none of it ran.
+    `ratio` compares with the same network, trained by cross-entropy and deciding by Bayes, with or
+    without a temperature, whichever has the lower mean test cost in a setting: a choice in its
+    favour.
     """
 
     def __init__(
@@ -51,7 +50,6 @@ class Results:
             self.constant[s, n] = run["constant_cost"]
         self.mean = self.cost.mean(axis=2)
         self.reference, self.ratio = self._against(SAME)
-        _, self.plain_ratio = self._against(PLAIN)
 
     def _against(self, rivals: Sequence[str]) -> tuple[NDArray, NDArray]:
         """Costs of the better rival of each setting, and the ratios of all methods to it."""
@@ -108,8 +106,6 @@ class Results:
                     "worst": ratio[worst],
                     "worst_setting": self.settings[worst],
                     "n_lower": int((ratio[there] < 1).sum()),
-                    "plain_ratio": geometric_mean(self.plain_ratio[there, m]),
-                    "plain_worst": self.plain_ratio[there, m].max(),
                     "mean_rank": rank.get(method),
                     "cpu_seconds": self.seconds[there, m].mean(),
                 }

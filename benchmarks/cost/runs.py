@@ -34,17 +34,11 @@ class Job:
     setting: Setting
     seed: int
     methods: Sequence[str]
-    data_home: Path | None = None
-
-    @property
-    def present(self) -> list[str]:
-        """The methods that are not left out of the setting."""
-        return [name for name in self.methods if not METHODS[name].left_out(self.setting)]
 
     def __iter__(self) -> Iterator[Run]:
-        draws = self.setting.draw(self.seed, self.data_home)
+        draws = self.setting.draw(self.seed)
         drawn = [joblib.hash(draw._asdict()) for draw in draws]
-        for name in self.present:
+        for name in self.methods:
             fit_method = METHODS[name].fit_method
             yield Run(
                 f"{self.setting.file_name}_seed{self.seed}",
@@ -59,7 +53,7 @@ class Job:
 
     def rows(self, results: Sequence[Result]) -> Iterator[Row]:
         """What each method costs, from the results of the runs."""
-        for name, result in zip(self.present, results):
+        for name, result in zip(self.methods, results):
             yield {
                 "setting": self.setting.name,
                 "seed": self.seed,
@@ -75,13 +69,12 @@ def run_all(
     methods: Sequence[str],
     *,
     folder: Path,
-    data_home: Path | None = None,
     n_jobs: int = 1,
 ) -> list[Row]:
     """Run what has not been run, one setting and seed at a time in each process."""
-    jobs = [Job(setting, seed, methods, data_home) for setting in settings for seed in seeds]
+    jobs = [Job(setting, seed, methods) for setting in settings for seed in seeds]
     # The largest come first, so that no process ends long after the others.
-    jobs.sort(key=lambda job: (job.setting.pixels, job.setting.n_classes), reverse=True)
+    jobs.sort(key=lambda job: job.setting.n_classes, reverse=True)
     results = engine.run_all(jobs, folder=folder, n_jobs=n_jobs)
     names = [setting.name for setting in settings]
     return sorted(

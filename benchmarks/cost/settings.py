@@ -13,7 +13,6 @@ seeds draw.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
@@ -44,20 +43,18 @@ class Draw(NamedTuple):
     cost_matrix: NDArray | None
     test_matrices: NDArray | None
     random_state: int
-    pixels: bool
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A kind of data with a kind of costs; of images, also the number of training rows."""
+    """A kind of data with a kind of costs."""
 
     data: str
     cost: str
-    size: int | str | None = None
 
     @property
     def name(self) -> str:
-        return f"{self.data}{'' if self.size is None else f'-{self.size}'}/{self.cost}"
+        return f"{self.data}/{self.cost}"
 
     @property
     def file_name(self) -> str:
@@ -68,59 +65,33 @@ class Setting:
         return DATA[self.data].n_classes
 
     @property
-    def pixels(self) -> bool:
-        return DATA[self.data].pixels
-
-    @property
     def costs_differ(self) -> bool:
         """Whether examples have costs that are not multiples of one matrix."""
         return self.cost in ("individual", "tumour")
 
-    def draw(self, seed: int, data_home: Path | None = None) -> list[Draw]:
+    def draw(self, seed: int) -> list[Draw]:
         """All draws of a seed."""
-        return [self._draw(seed, i, data_home) for i in range(DATA[self.data].n_draws)]
+        return [self._draw(seed, i) for i in range(DATA[self.data].n_draws)]
 
-    def _draw(self, seed: int, i: int, data_home: Path | None) -> Draw:
+    def _draw(self, seed: int, i: int) -> Draw:
         entropy = np.random.SeedSequence([seed, i, crc32(self.name.encode())])
         of_data, of_costs, random_state = map(int, entropy.generate_state(3))
         data = DATA[self.data]
-        n_train = data.n_train if self.size in (None, "all") else self.size
-        home = {"data_home": data_home} if data.pixels else {}
-        split = data.draw(n_train=n_train, seed=of_data, development=seed >= DEVELOPMENT, **home)
+        split = data.draw(n_train=data.n_train, seed=of_data, development=seed >= DEVELOPMENT)
         X_train, y_train, X_test, y_test = split
         costs = COSTS[self.cost](X_train, y_train, RandomState(of_costs))
         of_train, of_test = costs.matrices(X_train), costs.matrices(X_test)
-        X_train, X_test = standardize(X_train, X_test, data.pixels)
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
         return Draw(
             *(X_train, y_train, of_train[np.arange(len(y_train)), y_train]),
             *(X_test, y_test, of_test[np.arange(len(y_test)), y_test]),
             cost_matrix=costs.cost_matrix,
             test_matrices=of_test if costs.cost_matrix is None else None,
             random_state=random_state,
-            pixels=data.pixels,
         )
 
 
-def standardize(X_train: NDArray, X_test: NDArray, pixels: bool) -> tuple[NDArray, NDArray]:
-    """Mean 0 and deviation 1 over the training rows: of each feature, of all pixels together.
-
-    A pixel of the margin that is bright once in the training set would otherwise be huge.
-    """
-    if pixels:
-        mean, deviation = X_train.mean(), X_train.std()
-        return (X_train - mean) / deviation, (X_test - mean) / deviation
-    scaler = StandardScaler().fit(X_train)
-    return scaler.transform(X_train), scaler.transform(X_test)
-
-
-IMAGE_SETTINGS = [
-    ("mnist", "proportional"),
-    ("mnist", "lognormal"),
-    ("mnist-imb", "proportional"),
-    ("cifar10", "proportional"),
-    ("cifar10", "tree"),
-    ("cifar10-imb", "proportional"),
-]
 SETTINGS: list[Setting] = [
     *(Setting("digits", cost) for cost in ("proportional", "tree", "lognormal")),
     *(Setting("wine", cost) for cost in ("proportional", "squared")),
@@ -136,5 +107,4 @@ SETTINGS: list[Setting] = [
     Setting("ordered10", "squared"),
     *(Setting("overlap26", cost) for cost in ("proportional", "lognormal")),
     Setting("overlap50", "tree"),
-    *(Setting(*setting, size) for size in (2000, 10_000, "all") for setting in IMAGE_SETTINGS),
 ]

@@ -12,14 +12,13 @@ from benchmarks.cost.results import DEFAULT, Results
 INTRODUCTION = """\
 Mean test cost, with standard errors over the seeds, which draw rows, costs and random states for
 all methods alike. A ratio is to the same network with cross-entropy and the Bayes decision, with
-or without a temperature, whichever costs less ("to plain": to the plain network alike); a
-thousandth of the cost of a constant prediction is added to both. Ratios over settings are
-geometric means; "default there" is that of the default over the settings of the method. CPU
-seconds are those of fitting, with one thread."""
+or without a temperature, whichever costs less; a thousandth of the cost of a constant prediction
+is added to both. Ratios over settings are geometric means; "default there" is that of the default
+over the settings of the method. CPU seconds are those of fitting, with one thread."""
 
 
-def render(results: Results, left_out: Sequence[tuple[str, str, Sequence[str]]]) -> str:
-    """All tables; `left_out` has method, reason and settings of what was not run."""
+def render(results: Results) -> str:
+    """All tables."""
     parts = [
         INTRODUCTION,
         *_section("Over all settings", _summary(results), _rank_statement(results)),
@@ -30,7 +29,6 @@ def render(results: Results, left_out: Sequence[tuple[str, str, Sequence[str]]])
             for setting in results.settings
             for part in _section(setting, _setting(results, setting))
         ),
-        *_section("Not run", *(fill(f"{m}: {why}: {', '.join(s)}", 100) for m, why, s in left_out)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -68,8 +66,6 @@ def _summary(results: Results) -> str:
         "worst",
         "at",
         "below 1 on",
-        "to plain",
-        "worst",
         "mean rank",
         "CPU s",
     ]
@@ -83,8 +79,6 @@ def _summary(results: Results) -> str:
             number(row["worst"]),
             row["worst_setting"],
             str(row["n_lower"]),
-            number(row["plain_ratio"]),
-            number(row["plain_worst"]),
             number(row["mean_rank"], 1),
             number(row["cpu_seconds"], 1),
         ]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,8 +29,8 @@ SMALL = 64  # pixels; up to here, AlexNet's first layer must not skip any
 class AlexNetConfiguration(Configuration):
     """All that determines the result of one run.
 
-    `alpha` is None for the cost-blind network. `weights` is the SHA-256 of the pretrained weights,
-    None for random ones.
+    `alpha` is None for the cost-blind network. The last three fields are in the keys of stored
+    runs.
     """
 
     image_size: int
@@ -48,20 +46,9 @@ class AlexNetConfiguration(Configuration):
     batch_size: int
     learning_rate: float
     precision: str
-    weights: str | None
-    freeze: int | tuple[str, ...] | None
-    pretrained_lr_factor: float
-
-
-def make_network(
-    configuration: AlexNetConfiguration, weights: Path | None
-) -> Callable[..., nn.Module]:
-    """AlexNet as trained on ImageNet, or what makes one with random weights."""
-    dropout = configuration.dropout
-    if configuration.weights is not None:
-        return AlexNet.from_file(weights, sha256=configuration.weights, dropout=dropout)
-    small = configuration.image_size <= SMALL
-    return partial(random_alexnet, small=small, width=configuration.width, dropout=dropout)
+    weights: None = None
+    freeze: None = None
+    pretrained_lr_factor: float = 1.0
 
 
 def random_alexnet(**parameters: Any) -> AlexNet:
@@ -79,7 +66,6 @@ def make_estimator(
     cost_matrix: NDArray,
     *,
     device: str,
-    weights: Path | None,
     verbose: bool = False,
 ) -> CostSensitiveAuxNet:
     """The cost-blind network has no heads and learns labels; all else is alike."""
@@ -92,13 +78,16 @@ def make_estimator(
             "cost_matrix": cost_matrix,
             "head_input": configuration.head_input,
         }
+    network = partial(
+        random_alexnet,
+        small=configuration.image_size <= SMALL,
+        width=configuration.width,
+        dropout=configuration.dropout,
+    )
     return CostSensitiveAuxNet(
-        make_network(configuration, weights),
+        network,
         **goal,
-        head_gradient=1.0,
-        temperature="auto" if weights else 1.0,
-        freeze=configuration.freeze,
-        pretrained_lr_factor=configuration.pretrained_lr_factor,
+        temperature=1.0,
         augmentation=RandomFlipShift(max_shift=configuration.image_size // 8),
         max_epochs=configuration.epochs,
         batch_size=configuration.batch_size,
@@ -116,16 +105,13 @@ def run(
     data: Images,
     device: str,
     *,
-    weights: Path | None = None,
     verbose: bool = False,
 ) -> Result:
     """Train a network, and test its decisions."""
     sizes = configuration.train_size, configuration.test_size
     train, test = draw_rows(data, *sizes, configuration.seed)
     cost_matrix = tree_distance_cost_matrix(data.paths)
-    estimator = make_estimator(
-        configuration, cost_matrix, device=device, weights=weights, verbose=verbose
-    )
+    estimator = make_estimator(configuration, cost_matrix, device=device, verbose=verbose)
     pixels = partial(data.resized, size=configuration.image_size)
     start = time.perf_counter()
     estimator.fit(pixels(train), data.target[train])

@@ -1,19 +1,10 @@
-"""AlexNet, for published ImageNet weights and for small images."""
+"""AlexNet, for images of ImageNet's size and for small ones."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from io import BytesIO
-from os import PathLike
-from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any
-
-import torch
 from torch import Tensor, nn
 
-# Channel means and deviations of ImageNet's training images in [0, 1], for published weights.
+# Channel means and deviations of ImageNet's training images in [0, 1].
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -21,9 +12,8 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 class AlexNet(nn.Module):
     """Five convolution and two dense hidden layers, with the shapes of torchvision's AlexNet.
 
-    Parameters have the same names and shapes as in torchvision, so that published weight files fit.
-    In a
-    :class:`~auxcst_sklearn.CostSensitiveAuxNet` it has H = 7 hidden layers, and 6 auxiliary heads.
+    In a :class:`~auxcst_sklearn.CostSensitiveAuxNet` it has H = 7 hidden layers, and 6 auxiliary
+    heads.
 
     Parameters
     ----------
@@ -103,68 +93,3 @@ class AlexNet(nn.Module):
             x = (x - mean) / std
         output: Tensor = self.classifier(self.avgpool(self.features(x)).flatten(1))
         return output
-
-    @classmethod
-    def from_file(
-        cls,
-        path: str | PathLike[str],
-        *,
-        sha256: str | None = None,
-        dropout: float = 0.5,
-        normalize: bool = True,
-    ) -> AlexNet:
-        """Build the full-size network with weights from a file on disk.
-
-        Parameters
-        ----------
-        path : str or path-like
-            A state dict written by ``torch.save``, such as torchvision's published weights. Only
-            tensors are loaded; the file cannot run code.
-        sha256 : str, default=None
-            Expected SHA-256 of the file, or its first digits, as in the names of published weight
-            files. None for no check.
-        dropout : float, default=0.5
-            As in the constructor.
-        normalize : bool, default=True
-            As in the constructor; published weights need it for images in [0, 1].
-
-        Returns
-        -------
-        AlexNet
-            The network, with the number of outputs in the file.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be read.
-        ValueError
-            If the checksum differs, or the file does not hold the weights of an AlexNet.
-        """
-        data = Path(path).read_bytes()
-        digest = hashlib.sha256(data).hexdigest()
-        if sha256 is not None and not (sha256 and digest.startswith(sha256.lower())):
-            raise ValueError(
-                f"The SHA-256 of {path} is {digest}; expected {sha256}. The file is incomplete or "
-                "another one; fetch it again."
-            )
-        weights = _load(data, path)
-        with torch.device("meta"):  # the weights come from the file
-            network = cls(len(weights["classifier.6.bias"]), dropout=dropout, normalize=normalize)
-        try:
-            network.load_state_dict(weights, assign=True)
-        except RuntimeError as error:
-            raise ValueError(f"{path} does not hold the weights of an AlexNet: {error}") from error
-        return network.float()
-
-
-def _load(data: bytes, path: Any) -> Mapping[str, Tensor]:
-    try:
-        weights = torch.load(BytesIO(data), map_location="cpu", weights_only=True)
-    except (UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(f"{path} is no file of tensors that torch.save wrote: {error}") from error
-    if not isinstance(weights, Mapping) or "classifier.6.bias" not in weights:
-        raise ValueError(
-            f"{path} does not hold the weights of an AlexNet; expected a state dict with tensors "
-            "'features.0.weight' ... 'classifier.6.bias'."
-        )
-    return weights

@@ -10,7 +10,6 @@ Caltech-256 if ``--caltech256`` names their folder, else those of CIFAR-10. Run
 from __future__ import annotations
 
 import argparse
-import hashlib
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
@@ -21,7 +20,6 @@ import numpy as np
 
 from benchmarks.paper import alexnet
 from benchmarks.paper.alexnet import AlexNetConfiguration
-from benchmarks.paper.alexnet_network import AlexNet
 from benchmarks.paper.images import load_images
 from benchmarks.paper.options import make_parser as make_common_parser
 from benchmarks.paper.report import Row, differences, format_table, plot_costs, save, summarize
@@ -76,51 +74,18 @@ def make_parser() -> argparse.ArgumentParser:
         default="flatten",
         help="whether heads see every value of a map, as in the paper, or its mean",
     )
-    add("--width", type=int, default=4096, help="neurons of the dense layers; weights bring 4096")
+    add("--width", type=int, default=4096, help="neurons of the dense layers")
     add("--dropout", type=float, default=0.5, help="share of inputs of dense layers to drop")
     add("--batch-size", type=int, default=64, help="images per step")
-    add("--learning-rate", type=float, default=1e-3, help="the highest, of new neurons")
+    add("--learning-rate", type=float, default=1e-3, help="the highest")
     add("--precision", choices=["float32", "bf16"], default="float32")
-    add("--weights", type=Path, help="file of AlexNet's ImageNet weights; None for random ones")
-    add("--sha256", help="checksum of this file, or its first digits")
-    add(
-        "--freeze",
-        nargs="+",
-        metavar="LAYER",
-        help="pretrained layers that stay as they are, or for how many epochs all of them do",
-    )
-    add(
-        "--pretrained-lr-factor",
-        type=float,
-        default=0.1,
-        help="learning rate of pretrained layers, as a multiple of that of new neurons",
-    )
     add("--verbose", action="store_true", help="print a line per epoch")
     return parser
-
-
-def check_weights(path: Path | None, sha256: str | None) -> str | None:
-    """SHA-256 of the weights, which is part of what a run is known by."""
-    if path is None:
-        return None
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is no file; expected the weights of AlexNet, such as torchvision's "
-            "alexnet-owt-7be5be79.pth."
-        )
-    AlexNet.from_file(path, sha256=sha256)  # what is wrong with it shows before images are read
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def make_configurations(options: argparse.Namespace) -> list[AlexNetConfiguration]:
     """For each seed, the cost-blind network and one for each alpha."""
     dataset = "cifar10" if options.caltech256 is None else "caltech256"
-    weights = check_weights(options.weights, options.sha256)
-    if weights is None and (options.freeze is not None or options.sha256 is not None):
-        raise ValueError("--freeze and --sha256 need pretrained weights: name them in --weights.")
-    freeze = options.freeze and tuple(options.freeze)
-    if freeze and len(freeze) == 1 and freeze[0].isdigit():
-        freeze = int(freeze[0])
     return [
         AlexNetConfiguration(
             dataset=dataset,
@@ -137,9 +102,6 @@ def make_configurations(options: argparse.Namespace) -> list[AlexNetConfiguratio
             batch_size=options.batch_size,
             learning_rate=options.learning_rate,
             precision=options.precision,
-            weights=weights,
-            freeze=freeze,
-            pretrained_lr_factor=1.0 if weights is None else options.pretrained_lr_factor,
         )
         for seed, alpha in product(options.seeds, [*options.alphas, None])
     ]
@@ -154,7 +116,7 @@ def main() -> dict[str, list[Row]]:
         load=partial(
             load_images, folder=options.caltech256, image_size=configurations[0].image_size
         ),
-        run=partial(alexnet.run, weights=options.weights, verbose=options.verbose),
+        run=partial(alexnet.run, verbose=options.verbose),
     )
     rows = methods([run for run in runs if "results" in run])
     summary = measures(rows)

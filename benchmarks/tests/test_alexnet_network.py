@@ -1,5 +1,3 @@
-import hashlib
-
 import numpy as np
 import pytest
 import torch
@@ -29,21 +27,6 @@ SHAPES = {
 }
 
 
-def write(path, weights):
-    torch.save(weights, path)
-    return path
-
-
-@pytest.fixture
-def file(tmp_path):
-    """All weights of a tensor are one number, so that the file is small."""
-    weights = {
-        name: torch.tensor(0.01 * i).expand(shape)
-        for i, (name, shape) in enumerate(SHAPES.items(), start=1)
-    }
-    return write(tmp_path / "alexnet.pth", weights)
-
-
 @pytest.fixture(scope="module")
 def small():
     torch.manual_seed(0)
@@ -55,43 +38,6 @@ def test_names_and_shapes_are_the_published_ones():
         network = AlexNet()
 
     assert {name: tuple(value.shape) for name, value in network.state_dict().items()} == SHAPES
-
-
-def test_weights_from_a_file(file):
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-
-    network = AlexNet.from_file(file, sha256=digest[:8].upper(), dropout=0.2)
-
-    for i, (name, parameter) in enumerate(network.named_parameters(), start=1):
-        assert parameter.requires_grad
-        assert tuple(parameter.shape) == SHAPES[name]
-        assert parameter[(-1,) * parameter.dim()].item() == pytest.approx(0.01 * i)
-    assert network.normalize
-    assert network.classifier[0].p == 0.2
-
-
-@pytest.mark.parametrize("sha256", ["0" * 64, "0123abcd", ""])
-def test_a_wrong_checksum(file, sha256):
-    with pytest.raises(ValueError, match=f"The SHA-256 of .*alexnet.pth is .*; expected {sha256}"):
-        AlexNet.from_file(file, sha256=sha256)
-
-
-def test_files_that_hold_something_else(tmp_path):
-    weights = {name: torch.zeros(()).expand(shape) for name, shape in SHAPES.items()}
-    weights["features.0.weight"] = torch.zeros(64, 3, 5, 5)
-    with pytest.raises(
-        ValueError, match="(?s)does not hold the weights of an AlexNet: .*features.0"
-    ):
-        AlexNet.from_file(write(tmp_path / "other.pth", weights))
-    with pytest.raises(ValueError, match="does not hold .*; expected a state dict"):
-        AlexNet.from_file(write(tmp_path / "list.pth", [torch.zeros(3)]))
-    with pytest.raises(ValueError, match="is no file of tensors"):
-        AlexNet.from_file(write(tmp_path / "code.pth", {"classifier.6.bias": torch.nn.ReLU()}))
-    (tmp_path / "text.pth").write_text("weights")
-    with pytest.raises(ValueError, match="is no file of tensors"):
-        AlexNet.from_file(tmp_path / "text.pth")
-    with pytest.raises(FileNotFoundError):
-        AlexNet.from_file(tmp_path / "missing.pth")
 
 
 def test_seven_hidden_layers(small):

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from benchmarks.common.recipes import ONE_NETWORK
@@ -19,13 +19,12 @@ from benchmarks.cost.fit_methods import (
     Classifier,
     CostSensitive,
     Network,
-    TwoClasses,
     best_temperature,
     decision_costs,
 )
-from benchmarks.cost.methods import METHODS, Method, blind, of_loss
+from benchmarks.cost.methods import METHODS, Method, blind
 from benchmarks.cost.ranks import cost_ratio, geometric_mean, jackknife_error, rank_test
-from benchmarks.cost.results import DEFAULT, PLAIN, SAME, Results
+from benchmarks.cost.results import DEFAULT, SAME, Results
 from benchmarks.cost.runs import run_all
 from benchmarks.cost.settings import SETTINGS, Draw, Setting
 from benchmarks.cost.tables import render, table
@@ -45,14 +44,7 @@ def easy_draw(n_classes, *, seed=0):
     train, test = np.arange(len(y)) < 40 * n_classes, np.arange(len(y)) >= 40 * n_classes
     parts = [part for rows in (train, test) for part in (X[rows], y[rows], matrix[y[rows]])]
     matrices = np.broadcast_to(matrix, (test.sum(), n_classes, n_classes))
-    return Draw(*parts, matrix, matrices, random_state=0, pixels=False)
-
-
-def easy_images():
-    """An easy draw whose features are the colours of images of 8 x 8 pixels."""
-    draw = easy_draw(3)
-    X_train, X_test = (np.repeat(X[:, :3], 64, axis=1) for X in (draw.X_train, draw.X_test))
-    return draw._replace(X_train=X_train, X_test=X_test, pixels=True)
+    return Draw(*parts, matrix, matrices, random_state=0)
 
 
 def shrink(fit_method):
@@ -71,15 +63,10 @@ def shrink(fit_method):
     return type(fit_method)(estimator)
 
 
-@pytest.mark.parametrize(
-    ("name", "n_classes"),
-    [*((name, 3) for name in METHODS), *((n, 2) for n in METHODS if n.startswith("reduction"))],
-)
-def test_every_method_learns_what_costs_least(name, n_classes):
-    if name.startswith("reduction"):
-        pytest.importorskip("costsensitive")
-    fit_method, decision, _ = METHODS[name]
-    draw = easy_images() if name.startswith("CNN") else easy_draw(n_classes)
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_learns_what_costs_least(name):
+    fit_method, decision = METHODS[name]
+    draw = easy_draw(3)
     decisions = {d.name: d for d in shrink(fit_method).run(draw)}
     y_pred = decisions[decision].y_pred
     cost = draw.cost_test[np.arange(len(y_pred)), y_pred].mean()
@@ -104,15 +91,12 @@ def test_ours_is_fitted_with_the_costs_of_each_example():
 def test_network_decides_as_cross_entropy_of_ours():
     draw = Setting("overlap2", "individual").draw(0)[0]
     decisions = {d.name: d.y_pred for d in Network(partial(blind, **SMALL)).run(draw)}
-    ours = of_loss("cross_entropy", 0, draw).set_params(**{**ONE_NETWORK, **SMALL})
+    ours = METHODS["loss: cross-entropy, alpha 0"].fit_method.estimator(draw)
+    ours.set_params(**{**ONE_NETWORK, **SMALL})
     bayes = ours.fit(draw.X_train, draw.y_train, cost=draw.cost_train).predict(draw.X_test)
     np.testing.assert_array_equal(decisions["Bayes"], bayes)
     plain = ours.fit(draw.X_train, draw.y_train)
     np.testing.assert_array_equal(decisions["blind"], plain.predict(draw.X_test))
-    p = 1 - plain.predict_cost(draw.X_test)
-    told = np.einsum("nj,njk->nk", p, draw.test_matrices).argmin(axis=1)
-    np.testing.assert_array_equal(decisions["told"], told)
-    assert (told != bayes).any()
 
 
 def test_nothing_of_the_test_part_is_used_but_its_features():
@@ -137,31 +121,6 @@ def test_temperature_undoes_overconfidence():
     y = (softmax(logits, axis=1).cumsum(axis=1) < rng.uniform(size=(5000, 1))).sum(axis=1)
     assert best_temperature(log_softmax(3 * logits, axis=1), y) == pytest.approx(3, rel=0.1)
     assert best_temperature(log_softmax(logits / 2, axis=1), y) == pytest.approx(0.5, rel=0.1)
-
-
-def test_two_classes_are_one_weighted_classifier():
-    draw = Setting("overlap2", "individual").draw(0)[0]
-    weight = np.abs(np.diff(draw.cost_train, axis=1)).ravel()
-    expected = LogisticRegression().fit(
-        draw.X_train, draw.cost_train.argmin(axis=1), sample_weight=weight
-    )
-    model = TwoClasses(LogisticRegression()).fit(draw.X_train, draw.cost_train)
-    np.testing.assert_array_equal(model.predict(draw.X_test), expected.predict(draw.X_test))
-    regressors = [Ridge().fit(draw.X_train, cost) for cost in draw.cost_train.T]
-    estimates = np.stack([r.predict(draw.X_test) for r in regressors], axis=1)
-    model = TwoClasses(Ridge()).fit(draw.X_train, draw.cost_train)
-    np.testing.assert_array_equal(model.predict(draw.X_test), estimates.argmin(axis=1))
-
-
-def test_left_out_methods_are_named_with_their_reason():
-    pytest.importorskip("costsensitive")
-    boosted, told = "reduction: all pairs, boosting", "same network: Bayes, costs told"
-    settings = [Setting("overlap10", "tree"), Setting("overlap5", "tree"), Setting("mnist", "tree")]
-    missing = list(bench_cost.left_out(settings, ["Bayes: forest", boosted, told]))
-    assert [(name, names) for name, _, names in missing] == [
-        (boosted, ["overlap10/tree", "mnist/tree"]),
-        (told, ["overlap10/tree", "overlap5/tree", "mnist/tree"]),
-    ]
 
 
 # --- runs -------------------------------------------------------------------------------------
@@ -273,13 +232,12 @@ def made_up_runs():
     """Costs (seed 0, seed 1) of each method in two settings."""
     costs = {
         DEFAULT: [(1, 3), (2, 2)],
-        "ours: default, alpha 0": [(2, 2), (2, 2)],
-        "ours: default, alpha 0.2": [(1, 3), (1, 1)],
+        "loss: softmin, alpha 0": [(2, 2), (2, 2)],
+        "loss: softmin, alpha 0.2": [(1, 3), (1, 1)],
         SAME[0]: [(4, 4), (1, 3)],
         SAME[1]: [(3, 6), (1, 1)],
-        PLAIN[0]: [(8, 8), (4, 4)],
-        PLAIN[1]: [(9, 9), (9, 9)],
-        "reduction: all pairs, boosting": [(8, 8)],
+        "Bayes: logistic": [(8, 8), (4, 4)],
+        "Bayes: boosting, early stop": [(8, 8)],
     }
     return [
         {
@@ -299,13 +257,12 @@ def test_results_compare_with_the_better_rival_of_each_setting():
     ours = by_method[DEFAULT]
     assert ours["geometric_mean"] == pytest.approx(np.sqrt((2 / 4) * (2 / 1)))
     assert (ours["worst"], ours["worst_setting"], ours["n_lower"]) == (2, "b", 1)
-    assert ours["plain_ratio"] == pytest.approx(np.sqrt((2 / 8) * (2 / 4)))
-    pairs = by_method["reduction: all pairs, boosting"]
+    pairs = by_method["Bayes: boosting, early stop"]
     assert (pairs["n_settings"], pairs["geometric_mean"], pairs["default_there"]) == (1, 2, 0.5)
     assert pairs["mean_rank"] is None
     ranked, test = results.ranks()
-    assert ranked == [DEFAULT, *SAME, *PLAIN]
-    np.testing.assert_array_equal(test.mean_rank, [1.75, 2.25, 2, 4, 5])
+    assert ranked == [DEFAULT, *SAME, "Bayes: logistic"]
+    np.testing.assert_array_equal(test.mean_rank, [1.75, 2.25, 2, 4])
     (heads,) = results.heads()
     assert heads["ratio"] == pytest.approx(np.sqrt(0.5))
     cell = next(r for r in results.by_setting() if (r["setting"], r["method"]) == ("a", DEFAULT))
@@ -313,18 +270,9 @@ def test_results_compare_with_the_better_rival_of_each_setting():
     assert cell["ratio_error"] == pytest.approx(0.25)
 
 
-def test_results_without_the_plain_network_compare_with_the_same_one_alone():
-    runs = [run for run in made_up_runs() if run["method"] not in PLAIN]
-    results = Results(runs, ["a", "b"], [*METHODS])
-    full = Results(made_up_runs(), ["a", "b"], [*METHODS])
-    np.testing.assert_array_equal(results.of(DEFAULT), full.of(DEFAULT))
-    assert all(np.isnan(row["plain_ratio"]) for row in results.by_method())
-    assert "to plain" in render(results, [])
-
-
 def test_runs_without_the_default_are_rendered():
     runs = [run for run in made_up_runs() if run["method"] != DEFAULT]
-    text = render(Results(runs, ["a", "b"], [*METHODS]), [])
+    text = render(Results(runs, ["a", "b"], [*METHODS]))
     assert re.search(rf"\n{SAME[0]} +2 +[\d.]+ +[\d.]+ +- ", text)
 
 
@@ -340,35 +288,28 @@ def test_table_is_aligned():
 
 
 def test_tables_are_rendered_from_saved_runs(tmp_path, monkeypatch, capsys):
-    reason = "too slow for more than 5 classes"
-    saved = {
-        "settings": ["a", "b"],
-        "methods": [*METHODS],
-        "left_out": [["reduction: all pairs, boosting", reason, ["b"]]],
-        "runs": made_up_runs(),
-    }
+    saved = {"settings": ["a", "b"], "methods": [*METHODS], "runs": made_up_runs()}
     (tmp_path / "cost.json").write_text(json.dumps(saved))
     monkeypatch.setattr(sys, "argv", ["bench_cost", "--tables-only", "--out", str(tmp_path)])
     bench_cost.main()
     text = (tmp_path / "cost.rst").read_text()
     assert text in capsys.readouterr().out
-    assert f"{reason}: b\n" in text
     assert "critical difference" in text
     assert re.search(rf"\n{DEFAULT} +2 .* 2.000  +b ", text)  # the worst of two settings
     assert json.loads((tmp_path / "cost.json").read_text()) == saved
 
 
 def test_patterns_choose_settings_and_methods(monkeypatch):
-    arguments = ["--settings", "mnist*", "wine/*", "--methods", "Bayes: f*", "--sizes", "10000"]
+    arguments = ["--settings", "rare2/ind*", "wine/*", "--methods", "Bayes: l*"]
     monkeypatch.setattr(sys, "argv", ["bench_cost", *arguments])
     settings, methods = bench_cost.choose(bench_cost.parse_options())
-    assert {s.name for s in settings if not s.pixels} == {"wine/proportional", "wine/squared"}
-    assert {s.size for s in settings if s.pixels} == {10_000}
-    assert methods == [DEFAULT, *SAME, "Bayes: forest"]
+    names = {"wine/proportional", "wine/squared", "rare2/individual"}
+    assert {s.name for s in settings} == names
+    assert methods == [DEFAULT, *SAME, "Bayes: logistic"]
     monkeypatch.setattr(sys, "argv", ["bench_cost", "--settings", "iris/*"])
     with pytest.raises(SystemExit, match="No setting matches"):
         bench_cost.choose(bench_cost.parse_options())
     monkeypatch.setattr(sys, "argv", ["bench_cost"])
     settings, methods = bench_cost.choose(bench_cost.parse_options())
-    assert settings == [s for s in SETTINGS if s.size in (None, 2000)]
+    assert settings == SETTINGS
     assert methods == list(METHODS)

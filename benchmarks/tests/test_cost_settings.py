@@ -1,45 +1,25 @@
 """The settings of the cost benchmark: data, costs and draws are what their names say."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
-from benchmarks.common.image_sets import ImageSet
 from benchmarks.cost.costs import COSTS, draw_tree, tumour
-from benchmarks.cost.data import DATA, images, synthetic
-from benchmarks.cost.settings import DEVELOPMENT, SETTINGS, Setting
+from benchmarks.cost.data import DATA, synthetic
+from benchmarks.cost.settings import SETTINGS, Setting
 
 TABLES = ["digits", "wine", "breast-cancer"]
-
-
-@pytest.fixture
-def pixel_images(monkeypatch):
-    """MNIST's place taken by 300 + 50 rows of four pixels; the first pixel numbers the row."""
-    rows = np.arange(350)
-    X = np.stack([rows % 256, rows // 256, 20 * (rows % 10), rows % 10], axis=1).astype(np.uint8)
-
-    def load(data_home):
-        return ImageSet(X[:, np.newaxis, np.newaxis], rows % 10, list("0123456789"), 300)
-
-    for name, imbalanced in [("mnist", False), ("mnist-imb", True)]:
-        draw = partial(images, load, imbalanced=imbalanced)
-        monkeypatch.setitem(DATA, name, DATA["mnist"]._replace(draw=draw))
 
 
 # --- settings ---------------------------------------------------------------------------------
 
 
 def test_settings_cover_all_data_and_costs():
-    default = [s for s in SETTINGS if s.size in (None, 2000)]
-    assert 24 <= len(default) <= 30
-    assert len({s.name for s in SETTINGS}) == len(SETTINGS)
-    assert {s.data for s in default} == set(DATA)
-    assert {s.cost for s in default} == set(COSTS)
-    assert {s.size for s in SETTINGS} == {None, 2000, 10_000, "all"}
+    assert len({s.name for s in SETTINGS}) == len(SETTINGS) == 21
+    assert {s.data for s in SETTINGS} == set(DATA)
+    assert {s.cost for s in SETTINGS} == set(COSTS)
 
 
-@pytest.mark.parametrize("setting", [s for s in SETTINGS if s.size is None], ids=lambda s: s.name)
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
 def test_draw_is_what_the_setting_says(setting):
     draw = setting.draw(0)[0]
     n_classes = setting.n_classes
@@ -99,39 +79,6 @@ def test_wrong_labels_stand_in_the_training_part_alone():
     np.testing.assert_array_equal(clean.X_train, wrong.X_train)
     np.testing.assert_array_equal(clean.y_test, wrong.y_test)
     assert np.mean(clean.y_train != wrong.y_train) == pytest.approx(0.45, abs=0.04)
-
-
-def test_images_are_tested_on_their_own_test_part(pixel_images):
-    def row_numbers(setting, seed):
-        data = DATA[setting.data]
-        development = seed >= DEVELOPMENT
-        split = data.draw(n_train=setting.size, seed=seed, development=development, data_home=None)
-        return [
-            set((np.rint(X * 255) @ [1, 256, 0, 0]).astype(int))
-            for X in (split.X_train, split.X_test)
-        ]
-
-    small, thin = Setting("mnist", "tree", 100), Setting("mnist-imb", "tree", 100)
-    train, test = row_numbers(small, 0)
-    assert len(train) == 100
-    assert test == set(range(300, 350))
-    develop, valid = row_numbers(small, 100)
-    assert not develop & valid
-    assert max(develop | valid) < 300
-    assert len(row_numbers(thin, 0)[0]) == 6 * 10 + 4 * 3
-    assert row_numbers(thin, 0)[1] == test
-
-
-def test_pixels_have_one_unit(pixel_images):
-    draw = Setting("mnist", "proportional", 100).draw(0)[0]
-    assert draw.pixels
-    assert draw.X_train.mean() == pytest.approx(0, abs=1e-6)
-    assert draw.X_train.std() == pytest.approx(1)
-    assert np.ptp(draw.X_train.std(axis=0)) > 0.5
-    for of_table in Setting("wine", "squared").draw(0):
-        np.testing.assert_allclose(of_table.X_train.mean(axis=0), 0, atol=1e-12)
-        np.testing.assert_allclose(of_table.X_train.std(axis=0), 1)
-        assert np.ptp(of_table.X_test.std(axis=0)) > 0.01
 
 
 # --- costs ------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def test_every_change_of_a_parameter_changes_the_key(monkeypatch):
 
     methods = [
         METHODS["Bayes: logistic"],
-        METHODS["Bayes: forest"],
+        METHODS["Bayes: boosting, early stop"],
         METHODS["Bayes: logistic"]._replace(
             fit_method=Classifier(lambda draw: LogisticRegression(C=2.0))
         ),

@@ -31,7 +31,6 @@ STEPS = {
     "calibration",
     "decision",
     "export",
-    "fingerprint",
     "fit_steps",
     "parameters",
     "prediction",

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from auxcst_sklearn._estimators.fingerprint import digest
+from auxcst_sklearn._training.checkpoints import digest
 from auxcst_sklearn.losses import CrossEntropy, Squared
 
 

@@ -62,7 +62,7 @@ def test_pixels_and_sparse_rows_have_none(columns):
     assert not bins_of(pixels)[0].kept.any()
     grades = bins_of(np.minimum(pixels[:, :6], 100))[0]
     assert grades.kept.any(axis=1).all()
-    assert not bins_of(sparse.csr_array(columns), standardize=False)[0].kept.any()
+    assert not bins_of(sparse.csr_array(columns), which="none")[0].kept.any()
 
 
 def test_narrow_bins_are_dropped(columns):
@@ -134,11 +134,11 @@ def test_columns_with_gaps_have_bins_for_their_values(columns, n_values, expecte
 
 
 @pytest.mark.parametrize("which", ["none", "as_needed"])
-def test_bins_of_columns_of_several_scales_or_small_units(columns, standardize):
+def test_bins_of_columns_of_several_scales_or_small_units(columns, which):
     rng = np.random.RandomState(0)
     far = np.where(rng.rand(N) < 0.2, rng.uniform(1e4, 1e6, N), rng.uniform(0, 10, N))
     small = 1e-9 * columns[:, 1]
     residue = np.where(rng.rand(N) < 0.2, rng.uniform(1e4, 1e6, N), rng.uniform(0, 1e-16, N))
-    kept = bins_of(np.column_stack([far, small, residue]), standardize=standardize)[0].kept
+    kept = bins_of(np.column_stack([far, small, residue]), which=which)[0].kept
     assert kept.sum(axis=1).tolist()[:2] == [16, 16]
     assert kept.sum(axis=1)[2] == 4

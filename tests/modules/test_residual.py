@@ -6,8 +6,7 @@ from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.modules import RandomFlipShift, ResidualCNN
-from auxcst_sklearn.modules._images import ImageLayer
-from auxcst_sklearn.modules._residual import BatchNorm
+from auxcst_sklearn.modules._images import BatchNorm, ImageLayer
 from auxcst_sklearn.modules.wrapping import MirroredNetwork
 
 
