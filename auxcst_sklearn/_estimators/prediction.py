@@ -20,7 +20,7 @@ from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules._images import ImageLayer
 from ..modules._network import copy_of
-from .decision import DecisionMixin, warn_of_missing_costs
+from .decision import DecisionMixin
 
 if TYPE_CHECKING:  # skorch is slow to import: on first use
     from .._training.net import CostNet
@@ -33,26 +33,12 @@ _LARGEST = 1e30
 class NetDecisionMixin(DecisionMixin):
     """Decisions of an estimator by its net."""
 
-    loss: Any
     net_: CostNet
     _inputs: Preprocessor
 
-    def predict_cost(
-        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
-    ) -> np.ndarray:
-        if cost is None and prior is None:
-            (estimate,) = self._predict_heads(X, every_head=False)
-            if self._known_costs and self._has_probabilities():
-                warn_of_missing_costs()
-            return estimate
-        check_is_fitted(self)
-        if not self._has_probabilities():
-            given = "prior" if cost is None else "cost"
-            raise ValueError(
-                f"{given}= decides by class probabilities, but loss={self.loss!r} has none; use "
-                f"loss='bayes_risk' or 'cross_entropy', or leave {given} out."
-            )
-        return super().predict_cost(X, cost, prior=prior)
+    def _estimated_cost(self, X: ArrayLike) -> np.ndarray:
+        (estimate,) = self._predict_heads(X, every_head=False)
+        return estimate
 
     @available_if(lambda self: self._has_probabilities())
     @inherit_docs(DecisionMixin.predict_cost)

@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import _num_samples
 
 from .._checks.data import (
     as_labels,
@@ -21,20 +22,15 @@ from .._checks.data import (
     check_weight,
     label_index,
     numpy_arrays,
+    sorted_labels,
 )
-from ._account import Costs, labels_of_evaluation
-from ._named import same_labels, stack_costs
-from ._validation import (
-    check_cost_matrix,
-    is_per_sample_matrix,
-    warn_if_order_is_lost,
-    warn_of_permutation,
-)
+from ._account import Costs, find_labels, warn_of_lost_order
+from ._reading import CostArray, read_source
 
 
 @numpy_arrays()
 def evaluated(
-    given: Mapping[str, Any],
+    labels: Mapping[str, Any],
     cost: Any,
     cost_matrix: Any,
     classes: Any = None,
@@ -43,33 +39,32 @@ def evaluated(
     *,
     of_model: bool = False,
 ) -> tuple[Costs, list[NDArray[np.intp]], NDArray[np.float64] | None]:
-    """The costs of rows, the columns of their predictions, and their weights.
+    """The costs of samples, the columns of their predictions, and their weights.
 
-    `given` are the true labels, and one or several predictions. With `of_model`, a fitted model
+    `labels` are the true labels, and one or several predictions. With `of_model`, a fitted model
     determines the order of the decisions.
     """
-    check_one_source(cost, cost_matrix)
-    cost, cost_matrix = stack_costs(cost), stack_costs(cost_matrix)
-    ys = [as_labels(y, name) for name, y in given.items()]
-    check_row_order(**given, cost=cost, sample_weight=sample_weight)
-    check_consistent_length(*ys)
-    true_name, *names = given
-    if not len(ys[0]):
+    check_row_order(**labels, cost=cost, sample_weight=sample_weight)
+    true_name, *names = labels
+    y, *predictions = (as_labels(y, name, mixed=name in names) for name, y in labels.items())
+    check_consistent_length(y, *predictions)
+    if not len(y):
         raise ValueError(
             f"{true_name} holds no samples; expected at least one to take the mean of."
         )
-    rows, columns = labels_of_evaluation(cost, cost_matrix, classes, decisions, given, *ys)
-    if not of_model and columns is not None and same_labels(columns, rows):
-        warn_of_permutation(columns, rows)
-    if cost is None:  # of the right shape, before labels are looked for in it
-        cost_matrix = check_cost_matrix(cost_matrix, classes=rows, decisions=columns)
-    label = label_index(ys[0], rows, name=true_name)
-    costs = Costs.of_labels(label, rows, columns, cost, cost_matrix)
-    chosen = [chosen_columns(y, costs.decisions, name) for name, y in zip(names, ys[1:])]
-    weight = check_weight(sample_weight, label)
+    costs = read_evaluated(cost, cost_matrix, len(y))
+    if classes is None:
+        warn_of_lost_order(costs, decisions, **labels)
+    # Without any names, predictions may have classes that have no sample.
+    unnamed = classes is None and decisions is None and costs.decisions is None
+    present = sorted_labels(y, *(predictions if unnamed else ()), name=" or ".join(labels))
+    rows, columns = find_labels(costs, present, classes, decisions, of_model=of_model)
+    account = Costs.of_labels(label_index(y, rows, name=true_name), rows, columns, costs)
+    chosen = [label_index(p, account.decisions, name=n) for n, p in zip(names, predictions)]
+    weight = check_weight(sample_weight, y)
     if weight is not None:
         check_some_weight(weight)
-    return costs, chosen, weight
+    return account, chosen, weight
 
 
 def mean_paid(*arguments: Any, of_model: bool = False) -> float:
@@ -78,37 +73,35 @@ def mean_paid(*arguments: Any, of_model: bool = False) -> float:
     return float(np.average(costs.paid(chosen), weights=weight))
 
 
-def check_one_source(cost: Any, cost_matrix: Any) -> None:
-    """Raise an error unless there are costs of samples, or of classes."""
+def read_evaluated(cost: Any, cost_matrix: Any, n_samples: int) -> CostArray:
+    """The costs of samples or of classes, of which there must be one."""
     if (cost is None) == (cost_matrix is None):
         which = "both cost and cost_matrix" if cost is not None else "neither cost nor cost_matrix"
         raise ValueError(
             f"Got {which}; expected exactly one: cost= with one row per sample, or cost_matrix= "
             "with one row per class."
         )
+    costs = read_source(cost, cost_matrix, n_samples)
+    assert costs is not None
+    return costs
 
 
-def chosen_columns(y: NDArray[Any], decisions: NDArray[Any], name: str) -> NDArray[np.intp]:
-    """The column of each decision."""
-    if decisions.dtype.kind == "U" and y.dtype.kind in "biu":
-        y = y.astype(str)  # classes among texts
-    return label_index(y, decisions, name=name)
-
-
-def check_evaluated(
+def read_scored(
     X: Any, y: Any, cost: Any, cost_matrix: Any, sample_weight: Any, classes: Any = None
-) -> None:
-    """Check that the rows belong together, and have the order of classes of the costs."""
+) -> CostArray:
+    """The costs of a score, whose classes are those of an estimator if nothing names others."""
     check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight)
-    warn_if_order_is_lost(cost, cost_matrix, classes, y=y)
+    costs = read_evaluated(cost, cost_matrix, _num_samples(y))
+    warn_of_lost_order(costs, classes, y=y)
+    return costs
 
 
-def decided(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
-    """Predictions by the costs, where these are matrices of samples, and known when deciding."""
+def decided(estimator: Any, X: Any, known: ArrayLike | None) -> Any:
+    """Predictions, by cost matrices of the samples if they are known when deciding."""
     last = final_estimator(estimator)
-    # Without probabilities, costs of each row decide nothing.
+    # Without probabilities, costs of each sample decide nothing.
     has_use = (
-        is_per_sample_matrix(cost)
+        known is not None
         and "cost" in signature(last.predict).parameters
         and hasattr(last, "predict_proba")
     )
@@ -117,7 +110,7 @@ def decided(estimator: Any, X: Any, cost: ArrayLike | None) -> Any:
         return estimator.predict(X)
     last, inputs = last_step(estimator, X)  # the predict of a search takes no costs
     decide = last.predict if of_classes else last.decide
-    return decide(inputs, cost=cost) if has_use else decide(inputs)
+    return decide(inputs, cost=known) if has_use else decide(inputs)
 
 
 def decisions_of(estimator: Any) -> Any:
