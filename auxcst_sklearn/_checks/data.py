@@ -226,7 +226,8 @@ LABEL_REMEDY = (
     "Labels match if they are equal, and a text never equals a number. Convert them, such as "
     "costs.columns = costs.columns.astype(int). If y was encoded, by a LabelEncoder or by a "
     "meta-estimator, encode the labels of the costs with its transform, or pass an array in the "
-    "order of classes_. Name classes without samples in classes=."
+    "order of classes_. Name classes without samples in classes=, and decisions that are not the "
+    "classes in decisions=."
 )
 
 
@@ -335,8 +336,10 @@ def own_order(y: Any) -> list[Any] | None:
     return None
 
 
-def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray[np.intp]:
-    """Column of each label; `classes` may be in any order."""
+def label_index(
+    y: NDArray[Any], classes: NDArray[Any], *, name: str, source: str = ""
+) -> NDArray[np.intp]:
+    """Column of each label; `classes` may be in any order, and `source` says whose they are."""
     column = {label: j for j, label in enumerate(classes.tolist())} if classes.ndim == 1 else {}
     if len(column) < len(classes):
         raise ValueError(f"classes={classes.tolist()} must name each label once, in one dimension.")
@@ -352,7 +355,7 @@ def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray
         raise ValueError(
             f"{name} holds labels that are not among the classes: "
             f"{shorten(plain_labels([*dict.fromkeys(y[~known].tolist())]))}; expected labels among "
-            f"{shorten(classes)}. {LABEL_REMEDY}"
+            f"{shorten(classes)}{source}. {LABEL_REMEDY}"
         )
     return index
 

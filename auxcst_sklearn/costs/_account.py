@@ -76,7 +76,10 @@ class Costs:
                 "cost_matrix, or cost as a matrix for each sample, (n_samples, n_classes, "
                 "n_decisions). Cost vectors of samples are for classes."
             )
-        account = cls.of_labels(label_index(y, labels, name="y"), labels, columns, costs)
+        is_named = costs is not None and classes is None and costs.decisions is not None
+        source = f", the labels of {costs.name}" if costs is not None and is_named else ""
+        label = label_index(y, labels, name="y", source=source)
+        account = cls.of_labels(label, labels, columns, costs)
         account.warn_if_truth_is_not_cheapest()
         return account
 
@@ -236,9 +239,7 @@ def find_labels(
 
 def _class_labels(costs: CostArray | None, present: NDArray[Any], *, named: bool) -> NDArray[Any]:
     """The classes by the labels of the costs, in the type of the labels of the samples."""
-    labels = None if costs is None else costs.classes
-    if labels is None and costs is not None and not named:  # the columns are the classes
-        labels = costs.decisions
+    labels = None if costs is None else costs.class_labels(decisions_are_named=named)
     if costs is None or labels is None or same_labels(labels, present):
         return present
     labels = sorted_labels(labels, name=f"The labels of the classes of {costs.name}")

@@ -55,9 +55,11 @@ def evaluated(
     costs = read_evaluated(cost, cost_matrix, len(y))
     if classes is None:
         warn_of_lost_order(costs, decisions, **labels)
+    if classes is None:  # in the order of the costs
+        classes = costs.class_labels(decisions_are_named=decisions is not None)
     # Without any names, predictions may have classes that have no sample.
-    unnamed = classes is None and decisions is None and costs.decisions is None
-    present = sorted_labels(y, *(predictions if unnamed else ()), name=" or ".join(labels))
+    is_unnamed = classes is None and decisions is None
+    present = sorted_labels(y, *(predictions if is_unnamed else ()), name=" or ".join(labels))
     rows, columns = find_labels(costs, present, classes, decisions, of_model=of_model)
     account = Costs.of_labels(label_index(y, rows, name=true_name), rows, columns, costs)
     chosen = [label_index(p, account.decisions, name=n) for n, p in zip(names, predictions)]

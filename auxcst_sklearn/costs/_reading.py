@@ -54,6 +54,10 @@ class CostArray:
         names = ("values", "classes", "decisions")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
+    def class_labels(self, *, decisions_are_named: bool) -> NDArray[Any] | None:
+        """The labels of the classes; the columns, if nothing says that they are decisions."""
+        return self.classes if self.classes is not None or decisions_are_named else self.decisions
+
     @property
     def is_known(self) -> bool:
         """Whether there is a matrix for each sample, by which it can be decided."""
@@ -104,7 +108,7 @@ def read_costs(
     classes, decisions = _labels_of(costs)
     of_labels = isinstance(costs, LabelledCosts)
     types = set(map(type, costs)) if isinstance(costs, list | tuple) else set()
-    if any(kind is LabelledCosts or hasattr(kind, "dtypes") for kind in types):
+    if any(kind is LabelledCosts or hasattr(kind, "columns") for kind in types):
         of_labels = LabelledCosts in types
         costs, classes, decisions = _stacked(costs, name)
     values = _finite(costs, name, kinds)
@@ -112,7 +116,8 @@ def read_costs(
     if kind != "matrix" and n_samples is not None and len(values) != n_samples:
         raise ValueError(
             f"{name} has {len(values)} rows, but there are {n_samples} samples; expected shape "
-            f"{SHAPES[kind]}. Select the same rows of {name} as of X. {_REMEDIES[kinds]}"
+            f"{(n_samples, *values.shape[1:])}. Select the same rows of {name} as of X. "
+            f"{_REMEDIES[kinds]}"
         )
     if kind == "matrix" and of_labels and classes is None:
         raise ValueError(f"{name} are cost vectors; expected matrices. {_REMEDIES[kinds]}")
@@ -136,7 +141,7 @@ def _labels_of(costs: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
     """Labels of the classes and decisions of costs that have some."""
     if isinstance(costs, LabelledCosts):
         return costs.classes, costs.decisions
-    if not hasattr(type(costs), "dtypes"):  # of a DataFrame of pandas or polars
+    if not (hasattr(type(costs), "columns") and hasattr(type(costs), "dtypes")):  # no DataFrame
         return None, None
     decisions = plain_labels(list(costs.columns))
     if decisions.ndim != 1:

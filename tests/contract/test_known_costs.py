@@ -227,7 +227,7 @@ def test_the_currency_does_not_matter(fraud):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda c: c[:-1], r"expected \(240, 2, 2\).*same rows of cost as of X"),
+        (lambda c: c[:-1], r"expected shape \(240, 2, 2\).*same rows of cost as of X"),
         (lambda c: [*c[:-1].tolist(), [[1]]], "^cost .*(different lengths|inhomogeneous)"),
         (lambda c: np.asarray(c)[:, :, :1], r"shape \(240, 2, 1\); expected \(240, 2, 2\)"),
         (lambda c: np.where(np.arange(240)[:, None, None] == 7, np.nan, c), r"nan in row \(7, 0\)"),
