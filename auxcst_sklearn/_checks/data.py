@@ -299,14 +299,11 @@ def check_groups(groups: Any, X: Any) -> NDArray[Any]:
 
 
 def as_labels(y: Any, name: str, *, mixed: bool = False) -> NDArray[Any]:
-    """Labels in one dimension, checked; objects that are all numbers become numbers."""
+    """Labels in one dimension, checked, as `plain_labels`."""
     check_labels(y, name, mixed=mixed)
     with numpy_arrays():
         labels: NDArray[Any] = column_or_1d(plain_labels(y) if isinstance(y, list | tuple) else y)
-    if labels.dtype == object:
-        plain = np.asarray(labels.tolist())
-        return plain if plain.dtype.kind in "biuf" else labels
-    return labels
+    return plain_labels(labels)
 
 
 def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:

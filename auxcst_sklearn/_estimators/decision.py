@@ -96,6 +96,7 @@ class DecisionMixin(ClassifierMixin):
     cost_matrix: Any
     predict_proba: Any  # of those that estimate probabilities
     loss: Any  # of networks
+    cost_matrix_: NDArray[np.float64]  # of a rule
     _prior_unknown: str | None  # The reason, if class frequencies are not known.
 
     # Whether `fit` received costs of samples, and whether as a matrix for each.
@@ -184,11 +185,11 @@ class DecisionMixin(ClassifierMixin):
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
         """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
-        return self._class_costs().expected_cost(probability)
+        return expected_cost(probability, self._class_cost_matrix())
 
     @abstractmethod
-    def _class_costs(self) -> Costs:
-        """The mean costs of each class in the training."""
+    def _class_cost_matrix(self) -> NDArray[np.float64]:
+        """The mean costs of each class in the training (n_classes, n_decisions), in currency."""
 
     def _has_probabilities(self) -> bool:
         """Whether decisions can use the costs of each row, by class probabilities."""
@@ -409,5 +410,5 @@ class BayesDecisionMixin(DecisionMixin):
         self._sample_costs, self._known_costs = costs.kind
         self._fitted_cost_matrix = self._read_cost_matrix()
 
-    def _class_costs(self) -> Costs:
-        return Costs.of_classes(self.classes_, self.decisions_, self.cost_matrix_)
+    def _class_cost_matrix(self) -> NDArray[np.float64]:
+        return self.cost_matrix_

@@ -127,7 +127,7 @@ def _validation_set(
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y")
         source = read_source(cost, estimator.cost_matrix, len(label))
-        costs = Costs.of_labels(label, training.classes, training.other_decisions, source)
+        costs = Costs.of_labels(label, training.classes, training.decisions, source)
         weight = check_weight(weight, X)
     known = training.matrices is not None
     if known != (costs.matrices is not None):

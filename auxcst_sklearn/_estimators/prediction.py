@@ -16,7 +16,6 @@ from .._inputs.arrays import Preprocessor
 from .._inputs.named import NamedPreprocessor
 from .._inputs.scaling import OUTLYING, Scaling
 from .._inputs.tables import TablePreprocessor
-from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
 from ..modules._images import ImageLayer
 from ..modules._network import copy_of
@@ -170,10 +169,9 @@ class NetDecisionMixin(DecisionMixin):
             )
         return super()._expected_cost(X, probability)
 
-    def _class_costs(self) -> Costs:
+    def _class_cost_matrix(self) -> NDArray[np.float64]:
         statistics = self.net_.statistics
-        matrix = statistics.to_currency(statistics.class_mean)
-        return Costs.of_classes(self.classes_, self.decisions_, matrix)
+        return statistics.to_currency(statistics.class_mean)
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):

@@ -60,8 +60,7 @@ class Costs:
         if classes is not None and not np.array_equal(np.unique(classes), np.array(classes)):
             raise ValueError(
                 f"classes={np.asarray(classes).tolist()} must list each label once, in sorted "
-                "order, as classes_ does everywhere in scikit-learn. For costs in another order, "
-                "use a DataFrame with the labels as columns."
+                "order, as classes_. For costs in another order, use a DataFrame with labels."
             )
         labels, columns = find_labels(costs, np.unique(y), classes, decisions)
         if len(labels) < 2:
@@ -70,14 +69,13 @@ class Costs:
                 f"{source} holds 1 class only, {labels.tolist()}; a classifier needs at least two. "
                 "If the others have no sample here, name all classes in classes=."
             )
-        if columns is not None and (costs is None or costs.kind == "vectors"):
+        if columns is not labels and (costs is None or costs.kind == "vectors"):
             raise ValueError(
                 f"The decisions {shorten(columns)} have no costs for each class; expected "
-                "cost_matrix, or cost as a matrix for each sample, (n_samples, n_classes, "
-                "n_decisions). Cost vectors of samples are for classes."
+                "cost_matrix, or a cost matrix for each sample. Cost vectors are for classes."
             )
-        is_named = costs is not None and classes is None and costs.decisions is not None
-        source = f", the labels of {costs.name}" if costs is not None and is_named else ""
+        of_costs = costs is not None and classes is None and costs.decisions is not None
+        source = f", the labels of {getattr(costs, 'name', None)}" if of_costs else ""
         label = label_index(y, labels, name="y", source=source)
         account = cls.of_labels(label, labels, columns, costs)
         account.warn_if_truth_is_not_cheapest()
@@ -88,24 +86,16 @@ class Costs:
         cls,
         label: NDArray[np.intp],
         classes: NDArray[Any],
-        decisions: NDArray[Any] | None,
+        decisions: NDArray[Any],
         costs: CostArray | None,
     ) -> Costs:
-        """Costs of samples with label indices; if `decisions` is None, columns are the classes."""
-        columns, matrices = classes if decisions is None else decisions, None
-        label = label.astype(np.int64, copy=False)
-        values = 1 - np.eye(len(classes)) if costs is None else costs.aligned(classes, columns)
-        if costs is not None and costs.kind == "matrices":
+        """Costs of samples with label indices; without any costs every mistake costs 1."""
+        label, matrices = label.astype(np.int64, copy=False), None
+        values = 1 - np.eye(len(classes)) if costs is None else costs.aligned(classes, decisions)
+        if costs is not None and costs.is_known:
             matrices, values = values, values[np.arange(len(label)), label]
         per_class = costs is None or costs.kind == "matrix"
-        return cls(classes, columns, values, per_class, label, matrices)
-
-    @classmethod
-    def of_classes(
-        cls, classes: NDArray[Any], decisions: NDArray[Any], rows: NDArray[Any]
-    ) -> Costs:
-        """Costs of classes (K, D), without samples."""
-        return cls(classes, decisions, rows, True, np.empty(0, np.intp))
+        return cls(classes, decisions, values, per_class, label, matrices)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -183,8 +173,7 @@ class Costs:
             f"{', '.join(named[:10])}. Perhaps the cost matrix is transposed (rows are true "
             "classes, columns predictions), a cost has the wrong sign (benefits are negative), or "
             f"the labels are in another order than {shorten(self.decisions)}. If the costs are "
-            "correct, switch this warning off by warnings.filterwarnings('ignore', 'The true class "
-            "is not the').",
+            "correct, use warnings.filterwarnings('ignore', 'The true class is not the').",
         )
 
 
@@ -205,8 +194,8 @@ def find_labels(
     decisions: Any = None,
     *,
     of_model: bool = False,
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """The classes, and the decisions, which are None if the columns are the classes in their order.
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The classes, and the decisions, which are the same array if these are the classes.
 
     `present` are the sorted labels of the samples. Classes that the caller does not name are the
     labels of the costs, or else the labels of the samples. With `of_model`, the decisions are those
@@ -222,17 +211,15 @@ def find_labels(
     check_labels(columns, "decisions", mixed=True)
     if columns.ndim != 1 or len(set(columns.tolist())) < max(len(columns), 1):
         raise ValueError(
-            f"decisions={columns.tolist()} must name each column of the costs once, in one "
-            "dimension."
+            f"decisions={columns.tolist()} must name each column once, in one dimension."
         )
     if np.array_equal(columns, labels):
-        return labels, None
+        return labels, labels
     if same_labels(columns, labels) and not of_model:
         warn(
             f"decisions={shorten(columns)} names the classes in another order than classes_, "
-            f"{shorten(labels)}. Columns of costs with labels are matched by them, others are "
-            "taken in this order. Leave decisions= out if the columns are in the order of "
-            "classes_, or have labels."
+            f"{shorten(labels)}. Columns of costs without labels are taken in this order. Leave "
+            "decisions= out if they are in the order of classes_."
         )
     return labels, columns
 
@@ -243,20 +230,20 @@ def _class_labels(costs: CostArray | None, present: NDArray[Any], *, named: bool
     if costs is None or labels is None or same_labels(labels, present):
         return present
     labels = sorted_labels(labels, name=f"The labels of the classes of {costs.name}")
-    if present.dtype.kind in "biu" and labels.dtype.kind in "biuf":
+    if {labels.dtype.kind, present.dtype.kind} <= {*"biuf"}:
         same = labels.astype(present.dtype)
         return same if np.array_equal(same, labels) else labels
     return labels
 
 
-def _decision_labels(costs: CostArray | None, classes: NDArray[Any]) -> NDArray[Any] | None:
-    """The labels of the columns, if they are other decisions than the classes."""
+def _decision_labels(costs: CostArray | None, classes: NDArray[Any]) -> NDArray[Any]:
+    """The labels of the columns, or the classes, unless the columns are other decisions."""
     if costs is None or costs.classes is None or costs.decisions is None:
-        return None
+        return classes
     columns = costs.decisions
     n_missing = len(set(classes.tolist()) - set(columns.tolist()))
     if not n_missing:
-        return None if len(columns) == len(classes) else columns
+        return classes if len(columns) == len(classes) else columns
     # A misspelt label, a transposed matrix, texts instead of numbers, or decisions.
     may_be_classes = len(columns) == len(classes) and not costs.names_decisions
     if n_missing < len(classes) or may_be_classes:

@@ -53,9 +53,8 @@ def evaluated(
             f"{true_name} holds no samples; expected at least one to take the mean of."
         )
     costs = read_evaluated(cost, cost_matrix, len(y))
-    if classes is None:
-        warn_of_lost_order(costs, decisions, **labels)
     if classes is None:  # in the order of the costs
+        warn_of_lost_order(costs, decisions, **labels)
         classes = costs.class_labels(decisions_are_named=decisions is not None)
     # Without any names, predictions may have classes that have no sample.
     is_unnamed = classes is None and decisions is None
@@ -77,14 +76,12 @@ def mean_paid(*arguments: Any, of_model: bool = False) -> float:
 
 def read_evaluated(cost: Any, cost_matrix: Any, n_samples: int) -> CostArray:
     """The costs of samples or of classes, of which there must be one."""
-    if (cost is None) == (cost_matrix is None):
-        which = "both cost and cost_matrix" if cost is not None else "neither cost nor cost_matrix"
-        raise ValueError(
-            f"Got {which}; expected exactly one: cost= with one row per sample, or cost_matrix= "
-            "with one row per class."
-        )
     costs = read_source(cost, cost_matrix, n_samples)
-    assert costs is not None
+    if costs is None:
+        raise ValueError(
+            "Got neither cost nor cost_matrix; expected exactly one: cost= with one row per "
+            "sample, or cost_matrix= with one row per class."
+        )
     return costs
 
 

@@ -27,10 +27,9 @@ OF_SAMPLES: tuple[Kind, ...] = ("vectors", "matrices")
 WHEN_DECIDING: tuple[Kind, ...] = ("matrix", "matrices")
 _REMEDIES = {
     OF_CLASSES: "Costs that differ between samples are passed as cost=.",
-    OF_SAMPLES: "Amounts become costs by auxcst_sklearn.costs.binary_cost_matrices, or for more "
-    "classes by cost_matrices. Costs of classes are passed as cost_matrix=.",
-    WHEN_DECIDING: "Cost vectors (n_samples, n_classes), which presume the true class, belong in "
-    "score.",
+    OF_SAMPLES: "Costs of classes are passed as cost_matrix=. Amounts become costs by "
+    "auxcst_sklearn.costs.cost_matrices.",
+    WHEN_DECIDING: "Cost vectors, which presume the true class, belong in score.",
 }
 
 
@@ -49,10 +48,10 @@ class CostArray:
     names_decisions: bool = False  # Labels of DataFrames may be misspelt classes.
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CostArray):
-            return False
-        names = ("values", "classes", "decisions")
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        return isinstance(other, CostArray) and all(
+            np.array_equal(vars(self)[name], vars(other)[name])
+            for name in ("values", "classes", "decisions")
+        )
 
     def class_labels(self, *, decisions_are_named: bool) -> NDArray[Any] | None:
         """The labels of the classes; the columns, if nothing says that they are decisions."""
@@ -68,12 +67,12 @@ class CostArray:
 
         Values that are in this order are not copied, because they may be large.
         """
-        rows = self.classes
-        if rows is None and self.kind == "matrix" and self.decisions is not None:
-            # Frames of polars have no index: rows are as columns, if these are the classes.
-            rows = self.decisions if same_labels(self.decisions, classes) else None
-        axes: list[Any] = [("classes", rows, classes), ("decisions", self.decisions, decisions)]
-        axes, values = axes[1:] if self.kind == "vectors" else axes, self.values
+        rows, values = self.classes, self.values
+        axes: list[Any] = [("decisions", self.decisions, decisions)]
+        if self.kind != "vectors":
+            if rows is None and self.decisions is not None and same_labels(self.decisions, classes):
+                rows = self.decisions  # Frames of polars have no index: rows are as columns.
+            axes.insert(0, ("classes", rows, classes))
         for axis, (noun, own, expected) in enumerate(axes, values.ndim - len(axes)):
             if own is None or own is expected:
                 continue
@@ -87,14 +86,13 @@ class CostArray:
             values = values if order == list(range(len(order))) else values.take(order, axis=axis)
         shape = (*values.shape[: values.ndim - len(axes)], *(len(labels) for *_, labels in axes))
         if values.shape != shape:
-            is_new = self.kind == "matrix" and self.name == "cost"
+            decides = self.kind == "matrix" and self.name == "cost"
             raise ValueError(
-                f"{self.name} has shape {values.shape}; expected {shape}: a row for each "
-                f"{'sample' if self.kind == 'vectors' else f'of the classes {shorten(classes)}'}, "
-                f"and a column for each of {shorten(decisions)}. If some classes have no sample "
-                "here, name all in classes=. Decisions that are not the classes are named in "
-                "decisions=, or by a DataFrame whose index holds the classes. "
-                + (_REMEDIES[WHEN_DECIDING] if is_new else "")
+                f"{self.name} has shape {values.shape}; expected {shape}, for the classes "
+                f"{shorten(classes)} and the decisions {shorten(decisions)}. Name classes without "
+                "samples in classes=, and decisions that are not the classes in decisions=, or by "
+                "a DataFrame whose index holds the classes. "
+                + (_REMEDIES[WHEN_DECIDING] if decides else "")
             )
         return values
 
@@ -162,10 +160,9 @@ def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
         own_classes, own_decisions = _labels_of(part)
         if own_decisions is None:
             raise ValueError(f"{name} is a list in which only some costs have labels.")
-        values = np.asarray(part)
-        kind: Kind = "vectors" if values.ndim == 1 else "matrix"
-        part = CostArray(values, kind, name, own_classes, own_decisions)
-        arrays.append(part.aligned(classes, decisions))
+        kind: Kind = "vectors" if own_classes is None else "matrix"
+        one = CostArray(np.asarray(part), kind, name, own_classes, own_decisions)
+        arrays.append(one.aligned(classes, decisions))
     return np.stack(arrays), classes, decisions
 
 
@@ -189,22 +186,18 @@ def _finite(costs: Any, name: str, kinds: tuple[Kind, ...]) -> NDArray[np.float6
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} of type {type(costs).__name__} cannot be read as numbers ({error}); expected "
-            f"an array or DataFrame of real costs, of shape {shapes}, with labels of rows as its "
-            f"index, as by read_csv(..., index_col=0). Got {reprlib.repr(costs)}."
+            f"an array or DataFrame of real costs, {shapes}, with labels of rows as its index, as "
+            f"by read_csv(..., index_col=0). Got {reprlib.repr(costs)}."
         ) from error
     if values.ndim not in ((2, 3) if "matrices" in kinds else (2,)):
-        raise ValueError(
-            f"{name} has shape {values.shape}; expected {shapes}: the cost of each possible "
-            f"prediction. {_REMEDIES[kinds]}"
-        )
+        raise ValueError(f"{name} has shape {values.shape}; expected {shapes}. {_REMEDIES[kinds]}")
     finite = np.isfinite(values)
     if not finite.all():
         place = tuple(np.argwhere(~finite)[0].tolist())
         row, column = place if values.ndim == 2 else (place[:2], place[2])
         raise ValueError(
             f"{name} holds {values[place]} in row {row}, column {column}, and "
-            f"{np.size(finite) - np.count_nonzero(finite)} values that are not finite in all; "
-            "expected finite costs. For a forbidden prediction use a finite cost some ten times "
-            "the others; one of 1e9 would set the unit in which all are learnt."
+            f"{np.count_nonzero(~finite)} values that are not finite in all; expected finite "
+            "costs. For a forbidden prediction use a finite cost some ten times the others."
         )
     return values

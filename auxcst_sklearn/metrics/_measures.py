@@ -309,12 +309,12 @@ class _MatrixScorer(_Scorer):
         cost_matrix, classes = self._kwargs["cost_matrix"], self._kwargs["classes"]
         costs = read_scored(X, y, None, cost_matrix, sample_weight, classes)
         known = np.asarray(estimator.classes_)
-        _, decisions = find_labels(costs, known)
-        y_pred = estimator.predict(X) if decisions is None else decided(estimator, X, None)
+        labels, decisions = find_labels(costs, known)
+        y_pred = estimator.predict(X) if decisions is labels else decided(estimator, X, None)
         if classes is None and costs.decisions is None:
             classes = known
-        labels = {"y_true": y, "y_pred": y_pred}
-        return -mean_paid(labels, costs, None, classes, None, sample_weight)
+        predictions = {"y_true": y, "y_pred": y_pred}
+        return -mean_paid(predictions, costs, None, classes, None, sample_weight)
 
     def __repr__(self) -> str:
         return "make_cost_scorer(cost_matrix=)"
