@@ -21,11 +21,9 @@ from auxcst_sklearn import (
 )
 from auxcst_sklearn.decisions import adjust_prior, assign, estimate_prior, shadow_prices
 from auxcst_sklearn.metrics import (
-    cost_difference,
     cost_scorer,
     make_cost_scorer,
     mean_cost,
-    savings_score,
 )
 from tests.factories import small_cnn, small_mlp, small_net, small_stack
 
@@ -143,14 +141,6 @@ def test_regressions_learn_the_costs_of_known_matrices(data, kind):
     model = ESTIMATORS[kind](decisions=OTHERS).fit(data[0], data[1], cost=matrices(90)[:, :, 3:])
 
     assert model.predict_cost(data[0]).shape == (90, 2)
-
-
-@pytest.mark.parametrize("kind", FEW)
-def test_matrices_of_rows_without_names_are_an_error(data, kind):
-    with pytest.raises(ValueError, match="named in decisions="):
-        ESTIMATORS[kind]().fit(*data, cost=matrices(90))
-    with pytest.raises(ValueError, match="are for classes"):
-        ESTIMATORS[kind](decisions=OTHERS).fit(*data, cost=VALUES[np.zeros(90, int), :2])
 
 
 def test_losses_of_the_heads_need_the_same_outputs(data):
@@ -298,32 +288,6 @@ def test_known_matrices_of_the_validation_set(data):
     assert model.predict_cost(X, C).shape == (90, 5)
     with pytest.raises(ValueError, match="validation set.*named in decisions="):
         model.fit(X[:60], y[:60], cost=C[:60], X_val=X[60:], y_val=y[60:], cost_val=C[60:, :, :3])
-
-
-def test_metrics_count_decisions(data):
-    X, y = data
-    model = ESTIMATORS["rule"](cost_matrix=COSTS).fit(X, y)
-    a, b = model.decide(X), model.decide(X, capacity={"refer": 3})
-    paid = [np.array([COSTS.loc[t, d] for t, d in zip(y, chosen)]) for chosen in (a, b)]
-    named = {"classes": NAMES, "decisions": COSTS.columns}
-    rows = VALUES[np.searchsorted(NAMES, y)]
-
-    for given in (
-        {"cost_matrix": COSTS},
-        {"cost_matrix": VALUES, **named},
-        {"cost": rows, **named},
-        {"cost": np.tile(VALUES, (90, 1, 1)), **named},
-    ):
-        assert mean_cost(y, a, **given) == pytest.approx(paid[0].mean())
-        constant = rows.mean(axis=0).min()
-        assert savings_score(y, a, **given) == pytest.approx(1 - paid[0].mean() / constant)
-        difference = cost_difference(y, a, b, **given)
-        assert difference.mean == pytest.approx((paid[0] - paid[1]).mean())
-    assert mean_cost(y[:1], a[:1], cost_matrix=COSTS) == pytest.approx(paid[0][0])
-    with pytest.raises(ValueError, match="'reefr'"):
-        mean_cost(y, ["reefr"] * 90, cost_matrix=COSTS)
-    with pytest.raises(ValueError, match="classes="):
-        mean_cost(y[:1], a[:1], cost_matrix=VALUES, decisions=COSTS.columns)
 
 
 def test_square_costs_decide_as_predict(data):
