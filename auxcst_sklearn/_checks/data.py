@@ -340,7 +340,8 @@ def label_index(
     column = {label: j for j, label in enumerate(classes.tolist())} if classes.ndim == 1 else {}
     if len(column) < len(classes):
         raise ValueError(f"classes={classes.tolist()} must name each label once, in one dimension.")
-    if all(labels.dtype.kind in "biuf" for labels in (y, classes)):
+    kinds = {y.dtype.kind, classes.dtype.kind}
+    if kinds <= {*"biuf"} or (len(kinds) == 1 and "O" not in kinds):  # of a common order
         sorter = np.argsort(classes)
         index = np.searchsorted(classes, y, sorter=sorter)
         index = sorter[np.minimum(index, len(classes) - 1)]
