@@ -256,6 +256,8 @@ def test_frames_without_an_index_have_rows_like_their_columns():
         np.testing.assert_array_equal(
             rule(cost_matrix=costs, **given).fit(X, Y).cost_matrix_, expected.cost_matrix_
         )
+    expected = mean_cost(Y, other(Y), cost_matrix=FRAME)
+    assert mean_cost(Y, other(Y), cost=[costs] * N) == pytest.approx(expected)
     others = polars.DataFrame({"go": [1.0, 2, 3], "stop": [3.0, 2, 1]})
     found = rule(cost_matrix=others, decisions=["stop", "go"]).fit(X, Y)
     np.testing.assert_array_equal(found.cost_matrix_, [[3, 1], [2, 2], [1, 3]])
