@@ -91,8 +91,8 @@ class CostArray:
                 f"{self.name} has shape {values.shape}; expected {shape}, for the classes "
                 f"{shorten(classes)} and the decisions {shorten(decisions)}. Name classes without "
                 "samples in classes=, and decisions that are not the classes in decisions=, or by "
-                "a DataFrame whose index holds the classes. "
-                + (_REMEDIES[WHEN_DECIDING] if decides else "")
+                "a DataFrame whose index holds the classes."
+                + (f" {_REMEDIES[WHEN_DECIDING]}" if decides else "")
             )
         return values
 

@@ -286,7 +286,7 @@ def test_known_matrices_of_the_validation_set(data):
     model.partial_fit(X[:60], y[:60], cost=C[:60])
 
     assert model.predict_cost(X, C).shape == (90, 5)
-    with pytest.raises(ValueError, match="validation set.*named in decisions="):
+    with pytest.raises(ValueError, match="validation set.*the classes in decisions="):
         model.fit(X[:60], y[:60], cost=C[:60], X_val=X[60:], y_val=y[60:], cost_val=C[60:, :, :3])
 
 

@@ -47,7 +47,7 @@ BAD_DATA = {
     ),
     "too few columns": (
         {"cost": lambda cost: cost[:, :2]},
-        ["cost has shape (60, 2)", "expected (60, 3)", "[0, 1, 2]", "name all in classes="],
+        ["cost has shape (60, 2)", "expected (60, 3)", "[0, 1, 2]", "without samples in classes="],
     ),
     "one dimension": (
         {"cost": lambda cost: cost[:, 0]},
@@ -55,7 +55,7 @@ BAD_DATA = {
     ),
     "three dimensions": (
         {"cost": lambda cost: cost[:, :, np.newaxis]},
-        ["cost has shape (60, 3, 1)", "(60, 3, 3)", "a row for each of the classes [0, 1, 2]"],
+        ["cost has shape (60, 3, 1)", "(60, 3, 3)", "for the classes [0, 1, 2]"],
     ),
     "a cost matrix": (
         {"cost": lambda cost: MATRIX},

@@ -189,7 +189,7 @@ def test_thresholds_on_a_logarithmic_axis(fraud):
         ({"y_proba": [0.1, 0.5, np.nan]}, "expected probabilities"),
         ({"y_proba": [0.1, 0.5]}, "inconsistent numbers of samples"),
         ({"y_true": [0, 1, 2]}, r"shape \(2, 2\); expected \(3, 3\)"),
-        ({"y_true": [0, 0, 0]}, "name all in classes="),
+        ({"y_true": [0, 0, 0]}, "without samples in classes="),
         (
             {"cost_matrix": 1 - np.eye(3), "y_true": [0, 1, 2]},
             "two classes, but there are .0, 1, 2.",
