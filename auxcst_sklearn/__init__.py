@@ -61,14 +61,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
-        return import_module(f".{name}", __name__)
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"._estimators.{_HOME[name]}", __name__), name)
-    globals()[name] = value
-    return value
+# Type checkers read the imports above; with this function they would accept any name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _SUBMODULES:
+            return import_module(f".{name}", __name__)
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"._estimators.{_HOME[name]}", __name__), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

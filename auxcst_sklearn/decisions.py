@@ -11,11 +11,11 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._checks.calls import inherit_docs, warn
+from ._checks.calls import warn
 from ._checks.classifiers import check_frequencies, check_probability
 from ._checks.data import check_row_order
+from ._checks.nesting import final_estimator, last_step
 from .costs._assignment import Capacity, assignments
-from .costs._evaluation import final_estimator, last_step
 
 __all__ = ["adjust_prior", "assign", "decide", "estimate_prior", "shadow_prices"]
 __dir__ = __all__.copy  # without imported names
@@ -39,8 +39,10 @@ def decide(
         An estimator of this package, or a pipeline or search around it, even nested.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Samples.
-    cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
-        Costs of each sample, if they are known at prediction time. If None, the costs of `fit`.
+    cost : array-like or DataFrame of shape (n_classes, n_decisions), or array-like of shape \
+            (n_samples, n_classes, n_decisions), default=None
+        Costs for this decision: one matrix for all samples, or a matrix for each. Two dimensions
+        always mean one matrix. If None, the costs of `fit`.
     capacity : mapping of decisions to int or float, default=None
         How many of these samples a decision can have: an int for a number, a float for a share
         (:func:`auxcst_sklearn.decisions.assign`).
@@ -162,7 +164,6 @@ def assign(
     return choice
 
 
-@inherit_docs(assign)
 def shadow_prices(
     expected_cost: ArrayLike,
     capacity: Capacity,
@@ -178,7 +179,16 @@ def shadow_prices(
 
     Parameters
     ----------
-    As of :func:`assign`.
+    expected_cost : array-like of shape (n_samples, n_decisions)
+        Expected cost of each decision for each sample, in currency, as from `predict_cost`.
+    capacity : mapping of labels to int or float
+        How many samples a decision can have: an int for a number, a float for a share of the
+        samples, rounded down. Decisions that are not named have no limit.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the columns. If None, their positions are used.
+    groups : array-like of shape (n_samples,), default=None
+        Groups of samples, such as their days. Limits apply to each group. If None, there is one
+        group.
 
     Returns
     -------
@@ -256,7 +266,6 @@ def adjust_prior(
     return np.where(total > 0, adjusted / np.where(total > 0, total, 1), now)
 
 
-@inherit_docs(adjust_prior)
 def estimate_prior(
     probability: ArrayLike, class_prior: ArrayLike, *, max_iter: int = 1000, tol: float = 1e-6
 ) -> NDArray[np.float64]:
@@ -266,6 +275,10 @@ def estimate_prior(
 
     Parameters
     ----------
+    probability : array-like of shape (n_samples, n_classes)
+        Class probabilities of the samples, at the frequencies of the training.
+    class_prior : array-like of shape (n_classes,)
+        Class frequencies of the training.
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-6

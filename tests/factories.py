@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensitiveAuxNet
-from auxcst_sklearn._inputs.lazy_rows import Sample
+from auxcst_sklearn._inputs.samples import Sample
 from auxcst_sklearn.costs._account import Costs
 
 QUICK = {"random_state": 0, "device": "cpu"}

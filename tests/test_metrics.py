@@ -10,8 +10,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from auxcst_sklearn._checks.nesting import final_estimator
 from auxcst_sklearn.costs import binary_cost_matrices
-from auxcst_sklearn.costs._evaluation import final_estimator
 from auxcst_sklearn.metrics import (
     cost_difference,
     cost_scorer,

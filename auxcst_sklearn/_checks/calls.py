@@ -1,19 +1,60 @@
-"""Around a call: its checked arguments, its docstring, its warnings, and its failure."""
+"""Around a call: typed bases of estimators, methods that some have, warnings, and failures."""
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
-from ast import literal_eval
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from inspect import Parameter, cleandoc, signature
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sklearn.base import BaseEstimator
+from numpy.typing import NDArray
 from sklearn.utils import metaestimators
+from typing_extensions import Self
+
+if TYPE_CHECKING:
+    # scikit-learn has no types, and a base class without types lets any argument of a constructor
+    # pass. Type checkers read these declarations instead.
+    class BaseEstimator:
+        """What the estimators use of it, and their users."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def get_metadata_routing(self) -> Any: ...
+        def set_fit_request(self, **requests: bool | str | None) -> Self: ...
+        def set_partial_fit_request(self, **requests: bool | str | None) -> Self: ...
+        def set_predict_request(self, **requests: bool | str | None) -> Self: ...
+        def set_score_request(self, **requests: bool | str | None) -> Self: ...
+        def _validate_params(self) -> None: ...
+        def __sklearn_tags__(self) -> Any: ...
+        def __getstate__(self) -> Any: ...
+        def __setstate__(self, state: Any) -> None: ...
+        @property
+        def n_features_in_(self) -> int: ...
+        @property
+        def feature_names_in_(self) -> NDArray[Any]: ...
+
+    class ClassifierMixin:
+        """Only tags."""
+
+        def __sklearn_tags__(self) -> Any: ...
+
+    class MetaEstimatorMixin:
+        """Nothing."""
+
+    class BaseComposition(BaseEstimator):
+        """Parameters of members."""
+
+        def _get_params(self, attr: str, deep: bool = True) -> dict[str, Any]: ...
+        def _set_params(self, attr: str, **params: Any) -> Self: ...
+        def _validate_names(self, names: list[str]) -> None: ...
+
+else:
+    from sklearn.base import BaseEstimator as BaseEstimator
+    from sklearn.base import ClassifierMixin as ClassifierMixin
+    from sklearn.base import MetaEstimatorMixin as MetaEstimatorMixin
+    from sklearn.utils.metaestimators import _BaseComposition as BaseComposition  # noqa: F401
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -76,69 +117,3 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-
-
-_ENTRY = re.compile(r"^(?=[\w*, `]+ : )", re.MULTILINE)
-_BOUND = ("self", "cls")
-
-
-def inherit_docs(*sources: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Complete the docstring of a class or function from other docstrings.
-
-    The parameters of its signature and the fitted attributes that it does not describe itself are
-    described as there, or as in a base class, with its own defaults; what it returns, if it does
-    not say so, as in the first one.
-    """
-    known = [_sections(one) for source in sources for one in getattr(source, "__mro__", [source])]
-    returns = _section("Returns").search(cleandoc(sources[0].__doc__ or ""))
-
-    def complete(target: Function) -> Function:
-        doc, own = cleandoc(target.__doc__ or ""), _sections(target)
-        parameters = {k: p for k, p in signature(target).parameters.items() if k not in _BOUND}
-        if parameters and not _section("Parameters").search(doc):
-            match = re.search(r"^\w+\n---|\Z", doc, re.MULTILINE)
-            at = match.start() if match else len(doc)
-            doc = f"{doc[:at].rstrip()}\n\nParameters\n----------\n{doc[at:]}"
-        for title, given in own.items():
-            entries = given
-            for one in known:  # the nearest description of a name, in the order of the first one
-                entries = entries | one[title] | entries
-            if title == "Parameters":
-                entries = {k: _with_default(entries[k], p.default) for k, p in parameters.items()}
-            body = "\n".join(dict.fromkeys(entries.values()))
-            if match := _section(title).search(doc):
-                doc = f"{doc[: match.end(1)]}{body}\n\n{doc[match.end() :]}"
-        match = _section("Parameters").search(doc)
-        at = match.end() if match else len(doc)
-        if returns and not re.search("^(Returns|Yields)\n", doc, re.MULTILINE):
-            doc = f"{doc[:at].rstrip()}\n\n{returns[0].rstrip()}\n\n{doc[at:]}"
-        target.__doc__ = doc.rstrip() + "\n"
-        return target
-
-    return complete
-
-
-def _with_default(entry: str, default: Any) -> str:
-    """The description of a parameter, with the default of a signature."""
-    head, found, rest = entry.partition(", default=")
-    given, end, text = rest.partition("\n")
-    if not found or default is Parameter.empty or literal_eval(given) == default:
-        return entry
-    return f"{head}, default={default!r}".replace("'", '"') + end + text
-
-
-def _section(title: str) -> re.Pattern[str]:
-    """A section's head and body, up to the head of the next one or the end."""
-    return re.compile(rf"(^{title}\n-+\n)(.*?)(?=^[A-Z][^\n]*\n---|\Z)", re.MULTILINE | re.DOTALL)
-
-
-def _sections(documented: Any) -> dict[str, dict[str, str]]:
-    """Descriptions of parameters and attributes by name; several names may have a common one."""
-    sections: dict[str, dict[str, str]] = {"Parameters": {}, "Attributes": {}}
-    for title, entries in sections.items():
-        match = _section(title).search(cleandoc(documented.__doc__ or ""))
-        for entry in _ENTRY.split(match[2] if match else ""):
-            if " : " in entry:
-                names = entry.partition(" : ")[0].split(", ")
-                entries.update({name.lstrip("*"): entry.rstrip("\n") for name in names})
-    return sections

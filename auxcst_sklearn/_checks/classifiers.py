@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from .data import (
     shorten,
     sliceable,
 )
+from .nesting import walk
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
 SUM_ROUNDING, ROUNDING = 1e-3, 1e-6
@@ -34,8 +35,6 @@ REWEIGHTING: dict[str, Any] = {
     "priors": None,
     "fit_prior": True,
 }
-# Endings of attributes that hold fitted models.
-FITTED = ("classifier_", "classifiers_", "estimator_", "estimators_", "model_", "models_")
 
 
 def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -93,7 +92,8 @@ def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
     if isinstance(classifier, CalibratedClassifierCV):
         _check_calibration(classifier, X, y, params.get("groups"))
     model = clone(classifier).fit(X, y, **params)
-    for calibrator in parts(model, CalibratedClassifierCV):
+    of_kind = (part for part in walk(model) if isinstance(part, CalibratedClassifierCV))
+    for calibrator in of_kind:
         labels = np.asarray(calibrator.classes_)
         are_strings = isinstance(labels[0], str)
         are_codes = are_strings or np.array_equal(labels, np.arange(len(labels)))
@@ -143,18 +143,21 @@ def requesting_weights(estimator: Any) -> Any:
 
 def reweighting(model: Any) -> str | None:
     """What moves a model's probabilities from the class frequencies of its rows, if any."""
-    if isinstance(model, FrozenEstimator):
-        return f"{model!r} was fitted to other rows"
-    if isinstance(model, CalibratedClassifierCV) and model.method in ("sigmoid", "isotonic"):
-        return None  # which moves them back
-    for name, value in model.get_params(deep=True).items():
-        is_set = name in REWEIGHTING and value is not None
-        if is_set and not np.array_equal(value, REWEIGHTING[name]):
-            return f"{name}={value!r} of {type(model).__name__} changes them"
-        is_model = hasattr(value, "get_params") and not isinstance(value, type)
-        if is_model and (found := reweighting(value)):
-            return found
+    for part in walk(model, fitted=False, into=_keeps_frequencies):
+        if isinstance(part, FrozenEstimator):
+            return f"{part!r} was fitted to other rows"
+        is_model = hasattr(part, "get_params") and not isinstance(part, type)
+        for name, value in part.get_params(deep=False).items() if is_model else ():
+            is_set = name in REWEIGHTING and value is not None
+            if is_set and not np.array_equal(value, REWEIGHTING[name]):
+                return f"{name}={value!r} of {type(part).__name__} changes them"
     return None
+
+
+def _keeps_frequencies(model: Any) -> bool:
+    """Whether probabilities imply the same class frequencies as the probabilities of the parts."""
+    is_calibrated = isinstance(model, CalibratedClassifierCV) and model.method != "temperature"
+    return not (is_calibrated or isinstance(model, FrozenEstimator))
 
 
 def weights_elsewhere(has_weights: bool, fit_params: Collection[str]) -> str | None:
@@ -163,24 +166,3 @@ def weights_elsewhere(has_weights: bool, fit_params: Collection[str]) -> str | N
     if names == ["sample_weight"] * has_weights:
         return None
     return f"{names[0]} changes them" if names else "sample_weight does not reach the classifier"
-
-
-def parts(model: Any, kind: type | tuple[type, ...]) -> Iterator[Any]:
-    """The models of a kind in a fitted one, itself included."""
-    if isinstance(model, kind):
-        yield model
-    for part in _inside(model):
-        yield from parts(part, kind)
-
-
-def _inside(model: Any) -> list[Any]:
-    """The fitted models in one, or else its parameters, which may be models."""
-    if isinstance(model, list | tuple):
-        return [*model]
-    if isinstance(model, type) or not (hasattr(model, "get_params") or hasattr(model, "estimator")):
-        return []
-    found = [part for name, part in vars(model).items() if name.endswith(FITTED)]
-    if found:  # the parameters are templates
-        return found
-    params = model.get_params(deep=False) if hasattr(model, "get_params") else vars(model)
-    return [*params.values()]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial, update_wrapper
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from skorch.callbacks import ParamMapper
+from skorch.utils import noop, unfreeze_parameter
 from torch import nn
 
-from .._checks.calls import inherit_docs, warn
+from .._checks.calls import warn
 from .._checks.data import are_named
 from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
 from .._inputs.named import NamedPreprocessor
+from .._training.plan import NetworkFacts, Plan
 from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageLayer
 from ..modules._layers import HEAD_INPUTS, HeadInput
@@ -38,14 +39,8 @@ from .parameters import (
     NOT_NEGATIVE,
     POSITIVE,
     ImageParameters,
-    TrainingOptions,
     layers_with_head,
 )
-
-# Rates of new layers, and of trained weights as a fraction of it; of encoders of sequences, whose
-# features need a larger rate for new layers.
-RATE, PRETRAINED_LR_FACTOR = 1e-3, 0.1
-RATE_OF_ENCODERS, ENCODER_LR_FACTOR = 5e-3, 0.02
 
 
 @dataclass(eq=False, repr=False)
@@ -56,7 +51,7 @@ class ModuleParameters(ImageParameters):
         **ImageParameters._parameter_constraints,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
-        "head_input": [StrOptions({*HEAD_INPUTS}), callable],
+        "head_input": [StrOptions({"auto", *HEAD_INPUTS}), callable],
         "pretrained": [StrOptions({"auto"}), "boolean"],
         "combine_heads": [StrOptions({"auto"}), "boolean"],
         "n_networks": [StrOptions({"auto"}), COUNT],
@@ -71,19 +66,18 @@ class ModuleParameters(ImageParameters):
     _: KW_ONLY
     hidden_layers: Literal["auto"] | Sequence[str] = "auto"
     pretrained: bool | Literal["auto"] = "auto"
-    head_input: HeadInput = "mean"
+    head_input: HeadInput = "auto"
     head_gradient: float | Literal["auto"] = "auto"
-    alpha: float | Sequence[float] = 0.2
+    alpha: float | Sequence[float] | Callable[[int], Any] = 0.3
     combine_heads: bool | Literal["auto"] = "auto"
     freeze: int | Sequence[str] | None = None
     pretrained_lr_factor: float | Literal["auto"] = "auto"
-    n_networks: int | Literal["auto"] = "auto"
-    learning_rate: float | Literal["auto"] = "auto"
-    early_stopping: bool | Literal["auto"] = "auto"
+    n_networks: int | Literal["auto"] = "auto"  # type: ignore[assignment]
+    learning_rate: float | Literal["auto"] = "auto"  # type: ignore[assignment]
+    early_stopping: bool | Literal["auto"] = "auto"  # type: ignore[assignment]
     validation_fraction: float = 0.1
 
 
-@inherit_docs(ImageParameters, BaseCostSensitiveNet)
 class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     """Any torch module for cost-sensitive classification, with auxiliary heads (AuxCST).
 
@@ -103,6 +97,94 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         argument `input_shape` gets the shape of a sample. The module takes a batch of samples, or
         arrays by name. It returns the output of an ``nn.Linear``: a tensor, an object with
         `logits`, or a tuple that begins with it. A softmax after it is removed.
+    loss : str or Loss, default="bayes_risk"
+        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
+        and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
+        "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
+        class, "bayes_risk" adds a second network, which doubles the time of a fit.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency. Rows and
+        columns follow `classes_`. Costs with labels (a DataFrame, or from
+        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
+        instead. Without any costs, every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
+        the costs are used.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if the decisions are not the classes, such as "approve",
+        "decline" and "review". `decide` then returns them. Costs with labels are matched by label.
+        If None, the labels of the costs are used, or the classes for costs without labels.
+    max_epochs : int, default=50
+        Maximum number of epochs, or their number without early stopping.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of the optimizer, or its maximum with a schedule. If "auto", 1e-3, or 5e-3 for
+        new layers of a pretrained module that takes an ``attention_mask``.
+    schedule : {"one_cycle", "constant"} or callable, default="one_cycle"
+        How the learning rate changes. "one_cycle" increases it during the first tenth of
+        `max_epochs` and then decreases it to zero. A function of the optimizer returns a torch
+        scheduler, which steps after every epoch.
+    batch_size : int or "auto", default="auto"
+        Samples per step. If "auto", it grows with the training set, from 16 to 128.
+    optimizer : str, type or callable, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
+        ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer. The
+        function ignores `learning_rate` and `weight_decay`.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    early_stopping : "auto" or bool, default="auto"
+        Whether to keep the weights of the epoch with the lowest validation loss (lowest mean cost
+        for losses without class probabilities). If "auto", True for a pretrained module, and for
+        costs so extreme that decisions depend on class probabilities below ``1 / (100
+        n_classes)``: long training makes small probabilities too small.
+    patience : int, default=10
+        Number of epochs without improvement of any network after which training stops.
+    validation_fraction : float, default=0.1
+        Fraction of the samples that are validation samples of a network. Each network has another
+        fold, of `n_networks` folds, or of 1 / `validation_fraction` if that is more.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, dropout, augmentation and validation samples. Pass an int for
+        the same networks on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch.
+    warm_start : bool, default=False
+        Whether another call to `fit` continues from the current weights. Parameters of network,
+        loss and optimizer then keep their values. If the number of samples is unchanged, so are the
+        validation samples.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ... If "auto", a CUDA GPU is used if there is one.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch.
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        If "auto", a training in an initialised ``torch.distributed`` group is distributed, and each
+        process calls `fit` with the same, complete data. If False, each process has its own model.
+    aux_loss : str or Loss, default=None
+        Loss of the auxiliary heads. If None, it is `loss`.
+    n_networks : int or "auto", default="auto"
+        Number of averaged networks, each with its own validation samples. If "auto", 2 for a new
+        module, and 1 for a pretrained module or without a learnt temperature. Pass a class or
+        function as `module`, so that they start with different weights.
+    temperature : "auto" or float, default="auto"
+        Divisor of the logits of the class probabilities. If "auto", it is learnt from validation
+        samples, or 1 without any.
+    precision : {"float32", "bf16"}, default="float32"
+        Arithmetic of the hidden layers. "bf16" is faster on processors that support it, and slower
+        on others.
+    checkpoint_dir : str or path-like, default=None
+        Folder for checkpoints. After a crash, `fit` with the same data and parameters resumes from
+        it. "{fit}" in its name is replaced by a name for each fit, for searches. If None, there are
+        no checkpoints.
+    checkpoint_every : int, default=1
+        Number of epochs between checkpoints.
+    image_shape : array-like of int, default=None
+        Shape of a sample, such as (C, H, W), if X contains flattened rows. If None, the shape of X.
+    channels_last : bool, default=False
+        Whether images are (H, W, C) rather than (C, H, W).
+    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
+        Random transforms of the training images, drawn again in every epoch: mirror left and right,
+        shift by up to an eighth of the smaller side, both, or a callable that maps a float tensor
+        (n_samples, C, H, W) on the device to a tensor of the same shape.
     hidden_layers : "auto" or list of str, default="auto"
         The layers that get a head: paths of submodules, or names from
         :func:`~auxcst_sklearn.modules.find_hidden_layers`. If "auto", all that it finds but the
@@ -110,40 +192,33 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     pretrained : "auto" or bool, default="auto"
         Whether the module has trained weights. If "auto", an instance is pretrained if it has norms
         or biases that no new module has. Set it to True for a function that loads weights.
-    head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
-        Input of a head on maps (n_samples, n_channels, ...) or sequences (n_samples, n_steps,
-        n_features): means over the positions that are not padding, all values, or the features of
-        the first or last step. A function of the layer's output and the module's inputs returns
-        features (n_samples, n_features).
+    head_input : {"auto", "mean", "flatten", "first", "last"} or callable, default="auto"
+        Input of a head on feature maps (n_samples, n_channels, ...) or sequences (n_samples,
+        n_steps, n_features): means over the positions that are not padding, all values, or the
+        features of the first or last step. If "auto", all values of the feature maps of images, as
+        in the paper, because their means say little about the class in the first layers; and means
+        of sequences, and wherever `head_gradient` is 0. Large maps are averaged over windows, so
+        that all heads together have at most a fifth of the multiplications of the module and
+        2,097,152 weights (8 MB). A function of the layer's output and of the module's inputs, a
+        tensor or a dict of tensors by name, returns features (n_samples, n_features).
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
-        and 1 otherwise.
-    alpha : float or array-like of shape (n_heads,), default=0.2
+        and for heads on means, which would push the layers towards features whose mean separates
+        the classes, and 1 for the other heads.
+    alpha : float, array-like of shape (n_heads,) or callable, default=0.3
         Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
-        head. ``alpha=0`` is the plain network.
+        head. ``alpha=0`` is the plain network. A function of the number of heads returns the
+        weights.
     combine_heads : "auto" or bool, default="auto"
         Whether the probabilities are a weighted geometric mean over output and heads. The weights
-        minimise the log loss of validation samples. If "auto", True for a pretrained module.
+        minimise the log loss of validation samples. If the mean does not lower it on other
+        validation samples, the output predicts alone. "auto" is True.
     freeze : int or list of str, default=None
         The number of epochs in which only new layers are trained, or the submodules that stay
         frozen: paths, or patterns such as ``"layer[12]"``.
     pretrained_lr_factor : "auto" or float, default="auto"
         Learning rate of the module's own parameters, divided by `learning_rate`. If "auto", 1 for a
         new module, and 0.1 or 0.02 (with an ``attention_mask``) for a pretrained module.
-    image_shape : array-like of int, default=None
-        Shape of a sample, such as (C, H, W), if X contains flattened rows. If None, the shape of X.
-    n_networks : int or "auto", default="auto"
-        Number of averaged networks, each with its own validation samples. If "auto", 2 for a new
-        module, and 1 for a pretrained module or without a learnt temperature. Pass a class or
-        function as `module`, so that they start with different weights.
-    learning_rate : float or "auto", default="auto"
-        Learning rate of the optimizer, or its maximum with a schedule. If "auto", 1e-3, or 5e-3 for
-        new layers of a pretrained module that takes an ``attention_mask``.
-    early_stopping : "auto" or bool, default="auto"
-        Whether to keep the weights of the epoch with the lowest validation loss (lowest mean cost
-        for losses without class probabilities). If "auto", True for a pretrained module, and for
-        costs so extreme that decisions depend on class probabilities below ``1 / (100
-        n_classes)``: long training makes small probabilities too small.
 
     Attributes
     ----------
@@ -154,6 +229,27 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         The trained net. Its copies of `module` are ``net_.module_.networks[i].body``.
     n_features_in_ : int
         Number of features; for images ``X.shape[1]``. A fit on a mapping sets none.
+    hidden_layers_ : list of str
+        Names of the layers that have an auxiliary head.
+    history_ : list of dict
+        One record per epoch, with means over the networks: "epoch", "train_loss" (the total),
+        "train_loss_output" and so on for each layer in `hidden_layers_`, "dur" (seconds). For
+        validation samples: "valid_loss" and so on, "valid_cost" (mean cost in currency) and
+        "valid_refinement" (loss at the best temperature).
+    temperature_ : float
+        Divisor of the logits of the class probabilities.
+    training_ : Plan
+        The settings of the last training, in which each "auto" is decided: `batch_size`,
+        `learning_rate`, `n_networks` and others. `verbose` prints them.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        have other labels.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies that the probabilities imply; NaN if unknown.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------
@@ -205,7 +301,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         return NamedPreprocessor()
 
     def _make_module(
-        self, inputs: Any, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int
     ) -> tuple[WrappedNetwork, list[float]]:
         first, tried = inputs.make_module(), densify(rows)
         if isinstance(first, NamedRows):
@@ -223,7 +319,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             n_outputs,
             hidden_layers=[names[i] for i in head_layers],
             head_input=self.head_input,
-            head_gradient=self._head_gradient(),
+            head_gradient=plan.head_gradient,
             rows=tried,
         )
         freeze: Any = self.freeze
@@ -236,43 +332,15 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             module.freeze(list(freeze))
         return module, weights
 
-    @property
-    def head_weights_(self) -> NDArray[np.float64]:
-        """Weights of the heads and of the output in the class probabilities."""
-        check_is_fitted(self)
-        alone = [0.0] * len(self.hidden_layers_) + [1 / self.temperature_]
-        found = self.net_.head_weights
-        return np.array(alone) if found is None else found
-
-    def _options(self) -> TrainingOptions:
-        # Asked once, because networks and parameters of a fit read it.
-        self._looks_trained = isinstance(self.module, nn.Module) and is_trained(self.module)
-        options, by_default = super()._options(), self._is_pretrained()
-        stops = True if self.early_stopping == "auto" and by_default else self.early_stopping
-        combines = by_default if self.combine_heads == "auto" else bool(self.combine_heads)
-        learns = options.learns_temperature
-        n: int | str = self.n_networks
-        if n == "auto":
-            n = 2 if learns and not by_default else 1
-        more: Any = {"n_networks": n, "holds_out": learns}
-        return replace(options, early_stopping=stops, combine_heads=combines, **more)
-
-    def _is_pretrained(self) -> bool:
-        if self.pretrained != "auto":
-            return bool(self.pretrained)
-        return self._looks_trained
-
-    def _head_gradient(self) -> float:
-        if self.head_gradient != "auto":
-            return float(self.head_gradient)
-        is_pretrained = self._is_pretrained()
-        if self.pretrained == "auto" and not is_pretrained and isinstance(self.module, nn.Module):
-            warn(
-                f"The weights of module, a {type(self.module).__name__}, are taken for new ones: "
-                "no norm or bias tells that they were trained. Set pretrained=True "
-                "if they were, or pretrained=False if not."
-            )
-        return 0.0 if is_pretrained else 1.0
+    def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
+        module = self.module
+        return NetworkFacts(
+            learns_temperature_alone=True,
+            module=type(module).__name__,
+            is_instance=isinstance(module, nn.Module),
+            looks_trained=isinstance(module, nn.Module) and is_trained(module),
+            reads_masks=isinstance(inputs, NamedPreprocessor) and bool(inputs.layout.masks),
+        )
 
     def _check_flatten(self, first: NamedRows) -> None:
         if self.head_input == "flatten" and first.is_cut:
@@ -289,7 +357,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
                 raise ValueError(f"hidden_layers={names} names a layer twice; name each once.")
             return names
         found = find_hidden_layers(body, example)[:-1]
-        if not found and np.any(self.alpha):
+        if not found and (callable(self.alpha) or np.any(self.alpha)):
             warn(
                 f"No hidden layer but the last was found in {type(body).__name__}, which is "
                 "trained without auxiliary heads. Set alpha=0, or hidden_layers to some of "
@@ -297,22 +365,12 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             )
         return found
 
-    def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
-        arguments = super()._net_arguments(module)
-        rate, factor = RATE, PRETRAINED_LR_FACTOR if self._is_pretrained() else 1.0
-        is_encoder = any(isinstance(p, NamedRows) and p.layout.masks for p in module.modules())
-        if self.learning_rate != "auto":
-            rate = float(self.learning_rate)
-        elif factor != 1 and is_encoder:
-            rate, factor = RATE_OF_ENCODERS, ENCODER_LR_FACTOR
-        if self.pretrained_lr_factor != "auto":
-            factor = float(self.pretrained_lr_factor)
-        arguments["lr"] = rate
-        if factor != 1:
-            arguments["optimizer__param_groups"] = [("*body.*", {RATE_FACTOR: factor})]
+    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
+        arguments = super()._net_arguments(plan, module)
+        if plan.pretrained_lr_factor != 1:
+            groups = [("*body.*", {RATE_FACTOR: plan.pretrained_lr_factor})]
+            arguments["optimizer__param_groups"] = groups
         if isinstance(self.freeze, Integral):
-            from skorch.callbacks import ParamMapper  # skorch is slow to import: on first use
-
             named = dict(module.named_parameters())
             frozen = [n for n, p in named.items() if "body" in n.split(".") and p.requires_grad]
             for name in frozen:
@@ -324,6 +382,4 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
 
 def _unfreeze(net: Any, after: int) -> Any:
     """The function for frozen parameters in this epoch, which may be the first after a resume."""
-    from skorch.utils import noop, unfreeze_parameter
-
     return unfreeze_parameter if len(net.history) > after else noop

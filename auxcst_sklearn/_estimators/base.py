@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from typing_extensions import Self
 
-from .._checks.calls import inherit_docs, unchanged_on_error, warn, warning_once
+from .._checks.calls import BaseEstimator, unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
-from .._inputs.lazy_rows import Sample
-from .._training.folds import Fold, Unseen, held_out_proba
+from .._inputs.samples import Fold, Sample
+from .._training.folds import Unseen, held_out_proba
+from .._training.loop import Training
+from .._training.net import CostNet
+from .._training.plan import NetworkFacts, Plan
 from .._training.runtime import (
     distributed_fit,
     draw_seed,
     neutral_torch_modes,
     processes,
+    report,
     thread_limit,
 )
 from .._training.state import FORMAT, check_format, from_state, to_state, without_training_state
 from .._training.temperature import calibrate, held_out_costs
+from ..costs._statistics import CostStatistics
 from ..modules import AuxNetwork
 from .fingerprint import check_same, open_checkpoints
 from .fit_steps import (
@@ -35,18 +41,12 @@ from .fit_steps import (
     continue_net,
     make_net,
     new_random_state,
+    plan_training,
     prepare,
     validate,
 )
-from .parameters import NetParameters, TrainingOptions
+from .parameters import NetParameters
 from .prediction import NetDecisionMixin
-
-if TYPE_CHECKING:  # skorch is slow to import: on first use
-    from typing_extensions import Self
-
-    from .._training.loop import Training
-    from .._training.net import CostNet
-
 
 # Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
 # the mean cost above the smallest.
@@ -64,27 +64,43 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     __metadata_request__predict = {"cost": True}
     __metadata_request__score = {"cost": True}
 
+    training_: Plan
+    # Attributes that inputs and pretraining set, of some of the networks.
+    image_shape_: tuple[int, ...]
+    input_center_: NDArray[np.float64] | None
+    input_range_: NDArray[np.float64]
+    input_scale_: NDArray[np.float64] | None
+    is_categorical_: NDArray[np.bool_] | None
+    pretrain_history_: dict[str, list[dict[str, float]]]
     _random_state: np.random.RandomState
 
     # ------------------------------------------------------- what a subclass decides
 
     _allows_nan = False
+    # Whether a second network may learn costs that differ within a class.
+    _may_add_cost_network = True
 
-    def _options(self) -> TrainingOptions:
-        """The parameters that the steps of a fit read."""
-        return TrainingOptions.of(self.get_params(deep=False))
+    def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
+        """What the plan of a training needs to know of the network."""
+        return NetworkFacts()
 
     def _make_inputs(self, X: Any) -> Preprocessor:
         """What X becomes, by the type of X."""
         raise NotImplementedError
 
+    def _network_maker(
+        self, plan: Plan, inputs: Preprocessor, rows: Any
+    ) -> Callable[[int], tuple[AuxNetwork, list[float]]]:
+        """A function of the number of outputs that makes a network, as `_make_module` does."""
+        return partial(self._make_module, plan, inputs, rows)
+
     def _make_module(
-        self, inputs: Preprocessor, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
     ) -> tuple[AuxNetwork, list[float]]:
         """Build the network for some rows, and the weight alpha of each auxiliary head."""
         raise NotImplementedError
 
-    def _net_arguments(self, module: AuxNetwork) -> dict[str, Any]:
+    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
         """Arguments of the skorch net that the estimator itself needs; here none."""
         return {}
 
@@ -153,7 +169,6 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         data, training = self._fit(X, y, folds=folds, **params)
         return held_out_proba(training, data, len(folds))
 
-    @inherit_docs(fit)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -172,6 +187,10 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
 
         Parameters
         ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Training samples. Sparse rows are made dense a batch at a time.
+        y : array-like of shape (n_samples,)
+            Labels: strings, integers or booleans.
         classes : array-like of shape (n_classes,), default=None
             All labels that can ever occur; needed at the first call, unless `fit` was called, or
             they are given by `classes` of the constructor or by the columns of a DataFrame of
@@ -183,6 +202,11 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
             Cost of each possible prediction for each sample, as in `fit`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
 
         Raises
         ------
@@ -212,7 +236,6 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         resume = (stream or self.warm_start) and hasattr(self, "net_")
         earlier = self.net_ if resume else None
         with self._fitting(resume) as rng:
-            options = replace(self._options(), stream=stream)
             named = self.classes if classes is None else classes
             data, held_out, inputs = validate(
                 self, X, y, sample_weight, cost, groups, validation, named, resume, stream=stream
@@ -221,20 +244,20 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
                 check_block(data.costs, (self._sample_costs, self._known_costs))
             if processes().size > 1:
                 check_same(self, data, held_out, rng, earlier)
-            keeps = not (stream or options.checkpoint_dir is None)
+            keeps = not stream and getattr(self, "checkpoint_dir", None) is not None
             folder = open_checkpoints(self, data, held_out) if keeps else nullcontext()
             with folder as checkpoints:
                 if checkpoints is not None and self.random_state is None:
                     rng = np.random.RandomState(checkpoints.seed)
-                given = data, held_out, inputs
-                inputs, training = self._built(options, *given, earlier, rng, folds)
+                both = data.with_positive_weights(), held_out
+                plan, statistics = plan_training(self, *both, inputs, earlier, stream=stream)
+                report(f"Training: {plan}", self.verbose and processes().rank == 0)
+                inputs, training = self._built(plan, *both, inputs, statistics, earlier, rng, folds)
                 pretrained = {} if resume else self._pretrain(training, rng)
                 training.net.seed(draw_seed(rng))
                 training.run(checkpoints)
-            combines = bool(options.combine_heads)
-            found = calibrate(training, options.temperature, combines=combines)
-            training.net.temperature, training.net.head_weights = found
-            self._random_state = rng
+            training.net.temperature, training.net.head_weights = calibrate(training, plan)
+            self._random_state, self.training_ = rng, plan
             self._set_fitted(data, inputs, training, pretrained)
             if not stream:
                 self._warn_if_collapsed(data)
@@ -243,36 +266,35 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
 
     def _built(
         self,
-        options: TrainingOptions,
+        plan: Plan,
         data: Sample,
         held_out: Sample | None,
         inputs: Preprocessor,
+        statistics: CostStatistics,
         earlier: CostNet | None,
         rng: np.random.RandomState,
         folds: Sequence[Fold] | None,
     ) -> tuple[Preprocessor, Training]:
         """The training of a new net, or of a copy of the earlier one; and its inputs."""
-        before = earlier and earlier.statistics
-        rows, others, inputs, unit = prepare(data, held_out, inputs, before, stream=options.stream)
-        if options.early_stopping == "auto":
-            options = replace(options, early_stopping=unit.is_extreme)
-        schedule = options.make_schedule(len(rows))
+        rows, others, inputs = prepare(
+            plan, data, held_out, inputs, statistics, is_new=earlier is None
+        )
         if earlier is None:
-            net = make_net(self, options, schedule, rows, inputs, unit, rng)
+            net = make_net(self, plan, rows, inputs, statistics, rng)
         else:
-            net = continue_net(options, schedule, earlier, rows, inputs, unit)
+            net = continue_net(self, plan, earlier, rows, inputs, statistics)
         seed = getattr(self, "_fold_seed", None) if self.warm_start else None
-        return inputs, build(options, schedule, net, rows, others, rng, folds, seed)
+        return inputs, build(self, plan, net, rows, others, rng, folds, seed)
 
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[np.random.RandomState]:
         """The random numbers of a fit, which an error leaves as they were, like all attributes."""
         with (
+            numpy_arrays(),
             unchanged_on_error(self),
             warning_once(),
             thread_limit(),
             neutral_torch_modes(),
-            numpy_arrays(),
             distributed_fit(self.distributed),
         ):
             self._validate_params()
@@ -331,6 +353,14 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
                 f"{currency[1]:.3g}: some costs are so high that the probabilities are not "
                 "precise enough. Prefer the constant decision, or more samples of rare classes."
             )
+
+    @property
+    def head_weights_(self) -> NDArray[np.float64]:
+        """Weights of the heads and of the output in the class probabilities."""
+        check_is_fitted(self)
+        alone = [0.0] * len(self.hidden_layers_) + [1 / self.temperature_]
+        found = self.net_.head_weights
+        return np.array(alone) if found is None else found
 
     def __getstate__(self) -> dict[str, Any]:
         """Arrays and plain values; a net converts itself to such a state."""

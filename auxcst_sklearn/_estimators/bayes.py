@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -17,8 +16,9 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
+from typing_extensions import Self
 
-from .._checks.calls import inherit_docs
+from .._checks.calls import BaseEstimator, MetaEstimatorMixin
 from .._checks.classifiers import (
     fitted,
     probabilities,
@@ -27,8 +27,8 @@ from .._checks.classifiers import (
     weights_elsewhere,
 )
 from .._checks.data import as_labels, label_index, numpy_arrays, sliceable
-from .._inputs.lazy_rows import Sample
-from ..costs._evaluation import fit_arguments
+from .._checks.nesting import fit_arguments
+from .._inputs.samples import Sample
 from .calibration import (
     folds_of,
     learns_by_default,
@@ -38,13 +38,9 @@ from .calibration import (
     warn_of_few_classes,
     warn_of_unknown,
 )
-from .decision import BayesDecisionMixin, DecisionMixin
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from .decision import BayesDecisionMixin
 
 
-@inherit_docs(DecisionMixin)
 @dataclass(eq=False, repr=False)
 class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEstimator):
     """Make any classifier with probabilities choose the decision with the minimum expected cost.
@@ -62,6 +58,24 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     estimator : classifier, default=None
         The classifier whose `predict_proba` is used. With `calibration`, a `decision_function` is
         enough. If None, :class:`~sklearn.linear_model.LogisticRegression` is used.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency. Rows and
+        columns follow `classes_`. Costs with labels (a DataFrame, or from
+        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
+        instead. Without any costs, every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
+        the costs are used.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if the decisions are not the classes, such as "approve",
+        "decline" and "review". `decide` then returns them. Costs with labels are matched by label.
+        If None, the labels of the costs are used, or the classes for costs without labels.
+    train_prior : mapping of labels to float, default=None
+        Class frequencies that the probabilities imply, and that ``prior=`` replaces. Set it for a
+        frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
+        frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
+        If None, the frequencies of the samples in `fit` are used. With a frozen classifier,
+        `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`, ``prior=`` is then an error.
     calibration : {"auto", "temperature", "sigmoid", "isotonic"} or None, default="auto"
         How to calibrate the probabilities. "temperature" divides their logarithms by a number that
         out-of-fold probabilities determine, and then fits `estimator` to all samples. "sigmoid" and
@@ -83,6 +97,13 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         Number of features seen during fit, if `estimator_` has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `estimator_` has them.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        have other labels.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies that the probabilities imply; NaN if unknown.
 
     See Also
     --------
@@ -275,9 +296,15 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         """Names of the features seen during fit."""
         return self.estimator_.feature_names_in_
 
-    @inherit_docs(StackingClassifier.get_metadata_routing)
     def get_metadata_routing(self) -> MetadataRouter:
-        """Routing of the metadata that `fit` passes on to the classifier, and of its own."""
+        """Routing of the metadata that `fit` passes on to the classifier, and of its own.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            A :class:`~sklearn.utils.metadata_routing.MetadataRouter` encapsulating
+            routing information.
+        """
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)

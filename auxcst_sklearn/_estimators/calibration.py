@@ -5,21 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
-from .._inputs.lazy_rows import Sample
+from .._checks.nesting import chain
+from .._inputs.samples import Fold, Sample
 from .._training.geometric_mean import (
     HEATS,
     MANY_CLASSES,
@@ -28,10 +27,6 @@ from .._training.geometric_mean import (
     log_loss_of,
 )
 from ..costs._account import Costs, columns_of
-from ..costs._evaluation import is_search
-
-if TYPE_CHECKING:  # which imports torch
-    from .._training.folds import Fold
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
 FEWEST_ROWS_OF_CLASS = 10
@@ -43,10 +38,8 @@ def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
     """Whether "auto" learns a temperature: for many classes, unless a classifier has its own."""
     if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS_OF_CLASS * n_classes:
         return False
-    while isinstance(classifier, Pipeline | FrozenEstimator) or is_search(classifier):
-        classifier = classifier[-1] if isinstance(classifier, Pipeline) else classifier.estimator
-    calibrates = hasattr(classifier, "predict_cost")
-    return not (calibrates or isinstance(classifier, CalibratedClassifierCV))
+    *_, last = chain(classifier)
+    return not (hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV))
 
 
 def warn_of_few_classes(calibration: str | None, n_classes: int) -> None:

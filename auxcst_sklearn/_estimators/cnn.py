@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .._checks.calls import inherit_docs
 from .._inputs.arrays import ImagePreprocessor
+from .._training.plan import NetworkFacts, Plan
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, ImageParameters, TrainingOptions, check_each, layers_with_head
+from .parameters import COUNT, ImageParameters, check_each, layers_with_head
 
 
-@inherit_docs(ImageParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     """Residual network on images that estimates costs, with auxiliary cost heads (AuxCST).
 
     The network is a :class:`~auxcst_sklearn.modules.ResidualCNN`: stages of a convolution, max
     pooling and residual blocks. It has one output per class. Every residual block but the last has
-    an auxiliary head, which reads the means of its maps. All are trained jointly on ``sum_i alpha_i
-    L_i + L_output``. Whether they learn costs or class probabilities depends on `loss`. The
+    an auxiliary head, which reads all values of its maps. All are trained jointly on ``sum_i
+    alpha_i L_i + L_output``. Whether they learn costs or class probabilities depends on `loss`. The
     prediction is the class with the smallest estimated cost.
 
     Parameters
@@ -33,22 +32,99 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         Number of maps in each stage. Max pooling in each stage halves sides of 6 pixels or more.
     depth : int, default=1
         Number of residual blocks in each stage.
-    alpha : float or array-like of shape (n_stages * depth - 1,), default=0.03
+    alpha : float, array-like of shape (n_stages * depth - 1,) or callable, default=0.3
         Weight of each auxiliary loss, from the first block on. Blocks with weight 0 have no head.
-        ``alpha=0`` is the plain network.
-    combine_heads : bool, default=True
-        Whether the probabilities are a weighted geometric mean over output and heads. The weights
-        minimise the log loss of validation samples. If this log loss is not lower than with the
-        output alone by more than a standard error, the output predicts alone.
-    image_shape : array-like of shape (3,), default=None
-        Shape of an image, (C, H, W), or (H, W, C) with `channels_last`, if X contains flattened
-        images, such as from another transformer. If None, the shape of X.
-    n_networks : int, default=1
-        Number of averaged networks, each with its own validation samples. Two networks take twice
-        the time.
+        ``alpha=0`` is the plain network. A function of the number of heads returns the weights.
+    loss : str or Loss, default="bayes_risk"
+        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
+        and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
+        "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
+        class, "bayes_risk" adds a second network, which doubles the time of a fit.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency. Rows and
+        columns follow `classes_`. Costs with labels (a DataFrame, or from
+        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
+        instead. Without any costs, every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
+        the costs are used.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if the decisions are not the classes, such as "approve",
+        "decline" and "review". `decide` then returns them. Costs with labels are matched by label.
+        If None, the labels of the costs are used, or the classes for costs without labels.
+    max_epochs : int, default=40
+        Maximum number of epochs, or their number without early stopping.
+    learning_rate : float, default=0.01
+        Learning rate of the optimizer, or its maximum with a schedule.
+    schedule : {"one_cycle", "constant"} or callable, default="one_cycle"
+        How the learning rate changes. "one_cycle" increases it during the first tenth of
+        `max_epochs` and then decreases it to zero. A function of the optimizer returns a torch
+        scheduler, which steps after every epoch.
+    batch_size : int or "auto", default="auto"
+        Samples per step. If "auto", it grows with the training set, from 16 to 128.
+    optimizer : str, type or callable, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
+        ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer. The
+        function ignores `learning_rate` and `weight_decay`.
+    weight_decay : float, default=0.5
+        Weight decay of the optimizer.
+    early_stopping : bool, default=False
+        Whether to keep the weights of the epoch with the lowest loss on validation samples (lowest
+        mean cost for losses without class probabilities). With fewer than ten samples, there are no
+        validation samples.
+    patience : int, default=10
+        Number of epochs without improvement of any network after which training stops.
     validation_fraction : float, default=0.1
         Fraction of the samples that are validation samples of a network. They determine the
         temperature, and with `early_stopping` the best epoch.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, dropout, augmentation and validation samples. Pass an int for
+        the same networks on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch.
+    warm_start : bool, default=False
+        Whether another call to `fit` continues from the current weights. Parameters of network,
+        loss and optimizer then keep their values. If the number of samples is unchanged, so are the
+        validation samples.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ... If "auto", a CUDA GPU is used if there is one.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch.
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        If "auto", a training in an initialised ``torch.distributed`` group is distributed, and each
+        process calls `fit` with the same, complete data. If False, each process has its own model.
+    aux_loss : str or Loss, default=None
+        Loss of the auxiliary heads. If None, it is `loss`.
+    n_networks : int, default=1
+        Number of averaged networks, each with its own validation samples. Two networks take twice
+        the time.
+    temperature : "auto" or float, default="auto"
+        Divisor of the logits of the class probabilities. If "auto", it is learnt from validation
+        samples, or 1 without any.
+    precision : {"float32", "bf16"}, default="float32"
+        Arithmetic of the hidden layers. "bf16" is faster on processors that support it, and slower
+        on others.
+    checkpoint_dir : str or path-like, default=None
+        Folder for checkpoints. After a crash, `fit` with the same data and parameters resumes from
+        it. "{fit}" in its name is replaced by a name for each fit, for searches. If None, there are
+        no checkpoints.
+    checkpoint_every : int, default=1
+        Number of epochs between checkpoints.
+    image_shape : array-like of shape (3,), default=None
+        Shape of an image, (C, H, W), or (H, W, C) with `channels_last`, if X contains flattened
+        images, such as from another transformer. If None, the shape of X.
+    channels_last : bool, default=False
+        Whether images are (H, W, C) rather than (C, H, W).
+    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
+        Random transforms of the training images, drawn again in every epoch: mirror left and right,
+        shift by up to an eighth of the smaller side, both, or a callable that maps a float tensor
+        (n_samples, C, H, W) on the device to a tensor of the same shape.
+    combine_heads : bool, default=True
+        Whether the probabilities are a weighted geometric mean over output and heads. The weights
+        minimise the log loss of validation samples. If the mean does not lower it on other
+        validation samples, the output predicts alone.
 
     Attributes
     ----------
@@ -56,11 +132,33 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         (C, H, W) of the network's input images.
     hidden_layers_ : list of str
         Names of the residual blocks that have an auxiliary head: "stage1.block1" ...
+    head_weights_ : ndarray of shape (n_heads + 1,)
+        Exponents of the probabilities of heads and output in the class probabilities. If the output
+        predicts alone, its exponent is 1 / temperature.
     net_ : skorch.NeuralNet
         The trained net. Its torch module is ``net_.module_``. The networks of the module are
         ``net_.module_.networks``.
     n_features_in_ : int
         Number of features. For images it is ``X.shape[1]``, as in scikit-learn.
+    history_ : list of dict
+        One record per epoch, with means over the networks: "epoch", "train_loss" (the total),
+        "train_loss_output" and so on for each layer in `hidden_layers_`, "dur" (seconds). For
+        validation samples: "valid_loss" and so on, "valid_cost" (mean cost in currency) and
+        "valid_refinement" (loss at the best temperature).
+    temperature_ : float
+        Divisor of the logits of the class probabilities.
+    training_ : Plan
+        The settings of the last training, in which each "auto" is decided: `batch_size`,
+        `learning_rate`, `n_networks` and others. `verbose` prints them.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        have other labels.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies that the probabilities imply; NaN if unknown.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------
@@ -121,25 +219,24 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
 
     channels: int | Sequence[int] = (32, 64, 128)
     depth: int = 1
-    alpha: float | Sequence[float] = 0.03
+    alpha: float | Sequence[float] | Callable[[int], Any] = 0.3
     _: KW_ONLY
     combine_heads: bool = True
     max_epochs: int = 40
-    learning_rate: float | Literal["auto"] = 1e-2
+    learning_rate: float = 1e-2
     weight_decay: float = 0.5
-    early_stopping: bool | Literal["auto"] = False
+    early_stopping: bool = False
     validation_fraction: float = 0.1
 
-    def _options(self) -> TrainingOptions:
-        options = super()._options()
-        return replace(options, holds_out=options.learns_temperature)
+    def _network_facts(self, inputs: Any) -> NetworkFacts:
+        return NetworkFacts(learns_temperature_alone=True)
 
     def _make_inputs(self, X: Any) -> ImagePreprocessor:
         parameters = self.image_shape, self.channels_last, self.augmentation
         return ImagePreprocessor(*parameters, convolved=True)
 
     def _make_module(
-        self, inputs: Any, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int
     ) -> tuple[MirroredNetwork, list[float]]:
         channels = np.atleast_1d(np.asarray(self.channels)).tolist()
         if not channels:

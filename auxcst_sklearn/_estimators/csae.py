@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 from torch.nn.utils import parameters_to_vector
 
-from .._checks.calls import inherit_docs
 from .._inputs.arrays import NumberPreprocessor, Preprocessor
 from .._training.batches import Rows, shuffled
+from .._training.loop import Training
+from .._training.net import CostNet
+from .._training.plan import Plan
 from .._training.runtime import draw_seed, report, seeded
 from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
@@ -23,21 +25,14 @@ from .parameters import (
     COUNT,
     POSITIVE,
     SHARE,
-    AuxParameters,
     NetParameters,
-    TrainingOptions,
     check_each,
     per_layer,
 )
 
-if TYPE_CHECKING:
-    from .._training.loop import Training
-    from .._training.net import CostNet
-
 _BETA = Interval(Real, 0, 1, closed="both")
 
 
-@inherit_docs(NetParameters, AuxParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CSAEPretrainedMLP(BaseCostSensitiveNet):
     """Sigmoid network that estimates costs, pretrained by cost-sensitive auto-encoders (CSDNN).
@@ -69,17 +64,69 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         [0, 1).
     pretrain_epochs : int, default=10
         Number of passes over the training set for each layer. If 0, there is no pretraining.
-    pretrain_learning_rate : float, default=1e-2
-        Learning rate of the optimizer in pretraining. Pretraining also uses `optimizer`,
-        `batch_size` and `weight_decay`.
     loss : str or Loss, default="one_sided"
         Loss of the output after pretraining: a name or an instance of
         :mod:`auxcst_sklearn.losses`. If costs differ within a class, "bayes_risk" uses their class
         means.
-    dropout : float, default=0.0
-        Probability of dropping a hidden neuron in training. Pretraining has no dropout.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency. Rows and
+        columns follow `classes_`. Costs with labels (a DataFrame, or from
+        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
+        instead. Without any costs, every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
+        the costs are used.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if the decisions are not the classes, such as "approve",
+        "decline" and "review". `decide` then returns them. Costs with labels are matched by label.
+        If None, the labels of the costs are used, or the classes for costs without labels.
+    max_epochs : int, default=50
+        Maximum number of epochs, or their number without early stopping.
+    learning_rate : float, default=1e-3
+        Learning rate of the optimizer, or its maximum with a schedule.
+    schedule : {"one_cycle", "constant"} or callable, default="constant"
+        How the learning rate changes. "one_cycle" increases it during the first tenth of
+        `max_epochs` and then decreases it to zero. A function of the optimizer returns a torch
+        scheduler, which steps after every epoch.
+    batch_size : int or "auto", default="auto"
+        Samples per step. If "auto", it grows with the training set, from 16 to 128.
+    optimizer : str, type or callable, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
+        ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer. The
+        function ignores `learning_rate` and `weight_decay`.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    early_stopping : bool, default=False
+        Whether to keep the weights of the epoch with the lowest loss on validation samples (lowest
+        mean cost for losses without class probabilities). With fewer than ten samples, there are no
+        validation samples.
+    patience : int, default=10
+        Number of epochs without improvement of any network after which training stops.
     validation_fraction : float, default=0.1
         Fraction of the samples that are validation samples, with `early_stopping`.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, dropout, augmentation and validation samples. Pass an int for
+        the same networks on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch.
+    warm_start : bool, default=False
+        Whether another call to `fit` continues from the current weights. Parameters of network,
+        loss and optimizer then keep their values. If the number of samples is unchanged, so are the
+        validation samples.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ... If "auto", a CUDA GPU is used if there is one.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch.
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        If "auto", a training in an initialised ``torch.distributed`` group is distributed, and each
+        process calls `fit` with the same, complete data. If False, each process has its own model.
+    pretrain_learning_rate : float, default=1e-2
+        Learning rate of the optimizer in pretraining. Pretraining also uses `optimizer`,
+        `batch_size` and `weight_decay`.
+    dropout : float, default=0.0
+        Probability of dropping a hidden neuron in training. Pretraining has no dropout.
 
     Attributes
     ----------
@@ -93,6 +140,27 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     net_ : skorch.NeuralNet
         The trained net. Its torch module is ``net_.module_``. The first dimension of the weights is
         the network, and its length is 1.
+    training_ : Plan
+        The settings of the last training, in which each "auto" is decided: `batch_size`,
+        `learning_rate`, `n_networks` and others. `verbose` prints them.
+    history_ : list of dict
+        One record per epoch, with means over the networks: "epoch", "train_loss" (the total),
+        "train_loss_output" and so on for each layer in `hidden_layers_`, "dur" (seconds). For
+        validation samples: "valid_loss" and so on, "valid_cost" (mean cost in currency) and
+        "valid_refinement" (loss at the best temperature).
+    temperature_ : float
+        Divisor of the logits of the class probabilities.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        have other labels.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies that the probabilities imply; NaN if unknown.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------
@@ -153,18 +221,16 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     dropout: float = 0.0
     loss: str | Loss = "one_sided"
     schedule: str | Callable[..., Any] = "constant"
-    early_stopping: bool | Literal["auto"] = False
+    early_stopping: bool = False
     validation_fraction: float = 0.1
 
-    def _options(self) -> TrainingOptions:
-        # The layers of a cost network would not be pretrained.
-        return replace(super()._options(), may_add_cost_network=False, temperature=1.0)
+    _may_add_cost_network = False  # whose layers would not be pretrained
 
     def _make_inputs(self, X: Any) -> NumberPreprocessor:
         return NumberPreprocessor()
 
     def _make_module(
-        self, inputs: Preprocessor, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
     ) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
             rows.shape[1],

@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import inherit_docs, warn
+from .._checks.calls import ClassifierMixin, warn
 from .._checks.classifiers import check_frequencies
 from .._checks.data import (
     check_groups,
@@ -25,7 +24,7 @@ from .._checks.data import (
     numpy_arrays,
     shorten,
 )
-from .._inputs.lazy_rows import Sample
+from .._inputs.samples import Sample
 from ..costs._account import Costs, columns_of, expected_cost
 from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import decisions_of, mean_paid, read_scored
@@ -36,7 +35,7 @@ from ..costs._reading import (
     read_costs,
     read_source,
 )
-from ..decisions import adjust_prior, assign, decide, estimate_prior
+from ..decisions import adjust_prior, assign, estimate_prior
 
 
 def _check_known(cost: np.ndarray) -> None:
@@ -50,45 +49,7 @@ def _check_known(cost: np.ndarray) -> None:
 
 
 class DecisionMixin(ClassifierMixin):
-    """Decisions and scores of a classifier that estimates the cost of each prediction.
-
-    Descriptions that all estimators share:
-
-    Parameters
-    ----------
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row), in any currency. Rows and
-        columns follow `classes_`. Costs with labels (a DataFrame, or from
-        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
-        instead. Without any costs, every mistake costs 1.
-    classes : array-like of shape (n_classes,), default=None
-        All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
-        the costs are used.
-    decisions : array-like of shape (n_decisions,), default=None
-        Labels of the cost columns, if the decisions are not the classes, such as "approve",
-        "decline" and "review". `decide` then returns them. Costs with labels are matched by label.
-        If None, the labels of the costs are used, or the classes for costs without labels.
-    train_prior : mapping of labels to float, default=None
-        Class frequencies that the probabilities imply, and that ``prior=`` replaces. Set it for a
-        frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
-        frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
-        If None, the frequencies of the samples in `fit` are used. With a frozen classifier,
-        `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`, ``prior=`` is then an error.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, sorted: the order of all cost columns.
-    decisions_ : ndarray of shape (n_decisions,)
-        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
-        have other labels.
-    class_prior_ : ndarray of shape (n_classes,)
-        Class frequencies that the probabilities imply; NaN if unknown.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had names that are all strings.
-    """
+    """Decisions and scores of a classifier that estimates the cost of each prediction."""
 
     classes_: NDArray[Any]
     decisions_: NDArray[Any]
@@ -195,9 +156,21 @@ class DecisionMixin(ClassifierMixin):
         """Whether decisions can use the costs of each row, by class probabilities."""
         return True
 
-    @inherit_docs(predict_cost)
     def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
         """Predict the class with the smallest estimated cost.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
+        cost : array-like or DataFrame of shape (n_classes, n_decisions), or array-like of shape \
+                (n_samples, n_classes, n_decisions), default=None
+            Costs for this decision: one matrix for all samples, or a matrix for each. Two
+            dimensions always mean one matrix, because cost vectors presume the true class. Rows are
+            true classes in the order of `classes_`, columns are decisions in the order of
+            `decisions_`. Costs with labels are matched by label. The loss must have class
+            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit` or
+            the mean costs of each class.
 
         Returns
         -------
@@ -224,7 +197,6 @@ class DecisionMixin(ClassifierMixin):
             )
         return cost[:, columns]
 
-    @inherit_docs(predict_cost, decide)
     def decide(
         self,
         X: ArrayLike,
@@ -236,6 +208,33 @@ class DecisionMixin(ClassifierMixin):
         prior: Mapping[Any, float] | Literal["estimate"] | None = None,
     ) -> np.ndarray:
         """Return the decision with the minimum expected cost for each sample, within limits if any.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
+        cost : array-like or DataFrame of shape (n_classes, n_decisions), or array-like of shape \
+                (n_samples, n_classes, n_decisions), default=None
+            Costs for this decision: one matrix for all samples, or a matrix for each. Two
+            dimensions always mean one matrix, because cost vectors presume the true class. Rows are
+            true classes in the order of `classes_`, columns are decisions in the order of
+            `decisions_`. Costs with labels are matched by label. The loss must have class
+            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit` or
+            the mean costs of each class.
+        capacity : mapping of decisions to int or float, default=None
+            How many of these samples a decision can have: an int for a number, a float for a share
+            (:func:`auxcst_sklearn.decisions.assign`).
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples, such as their days. Each group has its own `capacity`.
+        shadow_prices : mapping of decisions to float, default=None
+            Shadow prices of limited decisions, in currency, from an earlier batch
+            (:func:`auxcst_sklearn.decisions.shadow_prices`). They are added to the costs of the
+            decisions. Use them for single samples whose batch is not known.
+        prior : mapping of labels to float, or "estimate", default=None
+            Class frequencies of these samples, if they differ from the training, for example
+            because most samples of one class were left out. Probabilities are multiplied by the
+            ratio. "estimate" estimates the frequencies from `X`
+            (:func:`auxcst_sklearn.decisions.estimate_prior`). If None, nothing is changed.
 
         Returns
         -------
@@ -363,9 +362,13 @@ class BayesDecisionMixin(DecisionMixin):
     train_prior: Mapping[Any, float] | None = None
 
     @abstractmethod
-    @inherit_docs(DecisionMixin.predict_cost)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Compute class probabilities.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------

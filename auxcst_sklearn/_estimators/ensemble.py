@@ -6,25 +6,28 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import islice
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.ensemble import StackingClassifier
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from typing_extensions import Self
 
-from .._checks.calls import error_context, inherit_docs, unchanged_on_error
+from .._checks.calls import (
+    BaseComposition,
+    MetaEstimatorMixin,
+    error_context,
+    unchanged_on_error,
+)
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask
 from .._inputs.arrays import has_columns_of_fit
-from .._inputs.lazy_rows import Sample
-from .._training.folds import N_FOLDS, Fold, Unseen, folds, resolve_n_networks
+from .._inputs.samples import Fold, Sample
+from .._training.folds import Unseen, folds
 from .._training.geometric_mean import (
     geometric_mean,
     log_clipped,
@@ -32,10 +35,10 @@ from .._training.geometric_mean import (
     mean_weights,
     shift_to_networks,
 )
+from .._training.plan import N_FOLDS, n_folds_for
 from .._training.runtime import draw_seed, report, reports
-from .base import BaseCostSensitiveNet
 from .calibration import folds_of
-from .decision import BayesDecisionMixin, DecisionMixin
+from .decision import BayesDecisionMixin
 from .members import (
     DEFAULT_MEMBERS,
     DROP,
@@ -51,13 +54,9 @@ from .members import (
     with_weight,
 )
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
-
-@inherit_docs(DecisionMixin)
 @dataclass(eq=False, repr=False)
-class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _BaseComposition):
+class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseComposition):
     """Network and gradient boosting as one classifier: the geometric mean of their probabilities.
 
     Set `cost_matrix` or pass `cost` to `fit`, and set `random_state`. Other members can be passed
@@ -79,6 +78,24 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with early stopping. With 30 or
         more classes, a logistic regression, "logistic", replaces "boosting". These members accept
         DataFrames with strings and missing values.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency. Rows and
+        columns follow `classes_`. Costs with labels (a DataFrame, or from
+        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
+        instead. Without any costs, every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
+        the costs are used.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if the decisions are not the classes, such as "approve",
+        "decline" and "review". `decide` then returns them. Costs with labels are matched by label.
+        If None, the labels of the costs are used, or the classes for costs without labels.
+    train_prior : mapping of labels to float, default=None
+        Class frequencies that the probabilities imply, and that ``prior=`` replaces. Set it for a
+        frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
+        frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
+        If None, the frequencies of the samples in `fit` are used. With a frozen classifier,
+        `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`, ``prior=`` is then an error.
     cv : int, cross-validation generator or iterable, default=None
         The folds. If an int, the folds are shuffled, stratified, and split no group. If None, there
         are 5 folds, and for more than 50,000 samples only 3 of them are predicted. Folds of the
@@ -108,6 +125,17 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
     cost_estimators_ : list of CostSensitiveAuxMLP
         The fitted networks that have learnt costs that differ within a class. Their estimates
         replace `cost_matrix_`.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        have other labels.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies that the probabilities imply; NaN if unknown.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------
@@ -162,14 +190,35 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         """The members as they are given, before they are checked."""
         return default_members() if self.estimators is None else self.estimators
 
-    @inherit_docs(BaseEstimator.get_params)
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the ensemble, and of its members as ``name__parameter``."""
+        """Parameters of the ensemble, and of its members as ``name__parameter``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            If True, will return the parameters for this estimator and
+            contained subobjects that are estimators.
+
+        Returns
+        -------
+        params : dict
+            Parameter names mapped to their values.
+        """
         return self._get_params("_members", deep=deep)
 
-    @inherit_docs(BaseEstimator.set_params)
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the ensemble and of its members, or replace a member by its name."""
+        """Set parameters of the ensemble and of its members, or replace a member by its name.
+
+        Parameters
+        ----------
+        **params : dict
+            Estimator parameters.
+
+        Returns
+        -------
+        self : estimator instance
+            Estimator instance.
+        """
         of_default = any(name.split("__")[0] in DEFAULT_MEMBERS for name in params)
         if self.estimators is None and of_default:
             self.estimators = default_members()
@@ -178,7 +227,6 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
 
     # ------------------------------------------------------------------- fit
 
-    @inherit_docs(BaseCostSensitiveNet.fit)
     def fit(
         self,
         X: ArrayLike,
@@ -195,6 +243,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Training samples, in any form that all members accept.
+        y : array-like of shape (n_samples,)
+            Labels: strings, integers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights for the members and for the log loss. Samples of weight 0 are left out.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
@@ -206,6 +256,11 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
             Groups of samples, such as the samples of one customer. No group is in two folds.
         **fit_params : dict
             Further arguments of the members' `fit`, with metadata routing only.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
 
         Raises
         ------
@@ -286,7 +341,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
         found = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
         # By default as many as the networks, each of which holds one out.
-        return found[: resolve_n_networks("auto", len(label))] if self.cv is None else found
+        return found[: n_folds_for(len(label))] if self.cv is None else found
 
     def _fit_members(
         self, members: list[Member], sample: Sample, found: list[Fold]
@@ -363,9 +418,15 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, _B
         of_each = [network._expected_cost(X, probability) for network in self.cost_estimators_]
         return np.mean(of_each, axis=0)
 
-    @inherit_docs(StackingClassifier.get_metadata_routing)
     def get_metadata_routing(self) -> MetadataRouter:
-        """Routing of the metadata that `fit` passes on to the members, and of its own."""
+        """Routing of the metadata that `fit` passes on to the members, and of its own.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            A :class:`~sklearn.utils.metadata_routing.MetadataRouter` encapsulating
+            routing information.
+        """
         router = MetadataRouter(owner=self).add_self_request(self)
         for name, member in self._members:
             if not is_dropped(member):

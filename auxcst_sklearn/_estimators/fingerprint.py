@@ -6,7 +6,7 @@ import sys
 from contextlib import closing, suppress
 from os import fspath
 from pickle import PicklingError
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import joblib
 import numpy as np
@@ -14,13 +14,12 @@ import torch
 from sklearn.utils import check_random_state
 
 from .._checks.data import is_frame
-from .._inputs.lazy_rows import LazyRows, Sample, row_blocks
+from .._inputs.lazy_rows import LazyRows, row_blocks
+from .._inputs.samples import Sample
+from .._training.checkpoints import Checkpoints
+from .._training.net import CostNet
 from .._training.runtime import draw_seed, processes
 from .._training.state import to_state
-
-if TYPE_CHECKING:  # of a fit with checkpoints only
-    from .._training.checkpoints import Checkpoints
-    from .._training.net import CostNet
 
 # Parameters that do not determine the result, or are treated below.
 FREE = {"callbacks", "random_state", "verbose"}
@@ -57,8 +56,6 @@ def open_checkpoints(
 
     Without a random state, it takes the seed of earlier fits in the folder.
     """
-    from .._training.checkpoints import Checkpoints
-
     if not fspath(estimator.checkpoint_dir):
         raise ValueError("checkpoint_dir is empty; expected the name of a folder, or None.")
     if processes().size > 1:

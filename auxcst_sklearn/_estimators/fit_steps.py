@@ -1,15 +1,18 @@
-"""The steps of a fit as functions without side effects: validate, prepare, build."""
+"""The steps of a fit: validate, plan, prepare, make the net, build.
+
+Each returns a value. Only `validate` changes the estimator, on which scikit-learn's validation sets
+the number and names of the features.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._checks.calls import error_context
@@ -23,22 +26,21 @@ from .._checks.data import (
     shorten,
 )
 from .._inputs.arrays import Preprocessor
-from .._inputs.lazy_rows import Sample
+from .._inputs.samples import Fold, Sample
 from .._training.batches import Rows
-from .._training.folds import MIN_HOLD_OUT_ROWS, Fold, draw_folds, resolve_n_networks, share_given
+from .._training.folds import draw_folds, share_given
+from .._training.loop import Training
+from .._training.net import CostNet
+from .._training.plan import Plan, Sizes, make_plan, resolve_device
 from .._training.runtime import draw_seed, processes, seeded
-from .._training.schedule import Schedule, resolve_patience
+from .._training.schedule import make_schedule, optimizer_arguments
 from ..costs._account import Costs
 from ..costs._evaluation import decisions_of
 from ..costs._reading import read_source
 from ..costs._statistics import CostStatistics
-from ..losses import LayerWiseLoss, Loss
-from ..modules._network import ClassAndCostNetwork
-from .parameters import TrainingOptions, check_net_params
-
-if TYPE_CHECKING:  # skorch is slow to import: on first use
-    from .._training.loop import Training
-    from .._training.net import CostNet
+from ..losses import LOSSES, LayerWiseLoss, Loss
+from ..modules._network import AuxNetwork, ClassAndCostNetwork
+from .parameters import check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
 Data = tuple[Sample, "Sample | None", Preprocessor]
@@ -63,7 +65,8 @@ def validate(
 
     `validation` are X, y, costs and weights of a validation set.
     """
-    _check_meant(X, y, cost, sample_weight, groups)
+    check_labels(y, "y")
+    check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
     X, label = inputs.validate(estimator, X, y, reset=not resume)
     source = cost  # An ensemble passes its own account of the costs.
@@ -95,15 +98,6 @@ def validate(
     return data, given, inputs
 
 
-def _check_meant(
-    X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any = None, suffix: str = ""
-) -> None:
-    """Raise an error for missing labels, or an order of rows that is probably a mistake."""
-    check_labels(y, f"y{suffix}")
-    given = {"X": X, "y": y, "cost": cost, "sample_weight": sample_weight}
-    check_row_order(**{f"{name}{suffix}": given[name] for name in given}, groups=groups)
-
-
 def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
     """Whether `fit` received a validation set; an error for a part of one."""
     missing = [name for name, value in (("X_val", X), ("y_val", y)) if value is None]
@@ -123,7 +117,8 @@ def _validation_set(
     estimator: Any, inputs: Preprocessor, training: Costs, X: Any, y: Any, cost: Any, weight: Any
 ) -> Sample:
     with error_context("In the validation set (X_val, y_val, cost_val)"):
-        _check_meant(X, y, cost, weight, suffix="_val")
+        check_labels(y, "y_val")
+        check_row_order(X_val=X, y_val=y, cost_val=cost, sample_weight_val=weight)
         X, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y")
         source = read_source(cost, estimator.cost_matrix, len(label))
@@ -151,29 +146,59 @@ def check_block(costs: Costs, of_first: tuple[bool, bool]) -> None:
         )
 
 
+# ---------------------------------------------------------------------------------- plan
+
+
+def plan_training(
+    estimator: Any,
+    data: Sample,
+    validation: Sample | None,
+    inputs: Preprocessor,
+    earlier: CostNet | None = None,
+    *,
+    stream: bool = False,
+) -> tuple[Plan, CostStatistics]:
+    """The settings of a training and the statistics of its costs, before anything is computed.
+
+    `earlier` is the net of a training that continues.
+    """
+    if earlier is None:
+        statistics, before = data.statistics(), None
+    else:
+        statistics = data.statistics_after(earlier.statistics, stream=stream)
+        before = replace(estimator.training_, device=earlier.device)
+    parameters, facts = estimator.get_params(deep=False), estimator._network_facts(inputs)
+    unit, n_units = inputs.size_of_sample
+    sizes = Sizes(
+        n_samples=data.X.shape[0],
+        n_inputs=int(np.prod(data.X.shape[1:])),
+        is_sparse=sparse.issparse(data.X),
+        has_validation_set=validation is not None,
+        unit=unit,
+        units_per_sample=n_units,
+    )
+    known = sizes, statistics, resolve_device(estimator.device), facts
+    return make_plan(parameters, *known, before=before, stream=stream), statistics
+
+
 # ------------------------------------------------------------------------------- prepare
 
 
 def prepare(
+    plan: Plan,
     data: Sample,
     validation: Sample | None,
     inputs: Preprocessor,
-    before: CostStatistics | None = None,
+    statistics: CostStatistics,
     *,
-    stream: bool = False,
-) -> tuple[Sample, Sample | None, Preprocessor, CostStatistics]:
-    """Rows as the network takes them, with costs in units; and the inputs and units that did this.
-
-    `before` are the statistics of the training that continues.
-    """
-    data, inputs = data.with_positive_weights(), copy(inputs)
-    if before is None:
-        inputs.learn(data.X, stream=stream)
-        statistics = data.statistics()
-    else:
-        if stream:
-            inputs.update(data.X)
-        statistics = data.statistics_after(before, stream=stream)
+    is_new: bool = True,
+) -> tuple[Sample, Sample | None, Preprocessor]:
+    """Rows as the network takes them, with costs in units; and the inputs that did this."""
+    inputs = copy(inputs)
+    if is_new:
+        inputs.learn(data.X, stream=plan.stream, scaling=plan.scaling, n_bins=plan.n_bins)
+    elif plan.stream:
+        inputs.update(data.X)
 
     def ready(rows: Sample) -> Sample:
         costs = rows.costs.in_units(statistics)
@@ -182,7 +207,7 @@ def prepare(
     data = ready(data)
     if validation is not None:
         validation = ready(validation.with_positive_weights())
-    return data, validation, inputs, statistics
+    return data, validation, inputs
 
 
 # ------------------------------------------------------------------------------ the net
@@ -190,90 +215,103 @@ def prepare(
 
 def make_net(
     estimator: Any,
-    options: TrainingOptions,
-    schedule: Schedule,
+    plan: Plan,
     data: Sample,
     inputs: Preprocessor,
     statistics: CostStatistics,
     rng: np.random.RandomState,
 ) -> CostNet:
     """A new net with its losses; its networks differ in their weights."""
-    from .._training.net import CostNet
-
-    loss, aux_loss, n_outputs = _losses(options, data.costs)
+    loss, aux_loss, n_outputs = _losses(estimator, data.costs)
     counted = replace(statistics, weight=data.costs.class_weight(data.weight))
     loss, aux_loss = _for_statistics(loss, aux_loss, counted)
-    if _may_learn_costs(options, data.costs):
-        loss = loss._for_sample_costs(data.costs, data.relative_weight, options.stream)
+    if _may_learn_costs(estimator, data.costs):
+        loss = loss._for_sample_costs(data.costs, data.relative_weight, plan.stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
     start = loss.start_bias(counted), aux_loss.start_bias(counted)
-    make = partial(estimator._make_module, inputs, inputs.sample(data.X))
-    modules, alpha = [], list[float]()
-    for _ in range(resolve_n_networks(options.n_networks, len(data))):
-        module, alpha = _make_network(make, n_outputs, n_cost_outputs, draw_seed(rng))
+    make = estimator._network_maker(plan, inputs, inputs.sample(data.X))
+    seeds = [draw_seed(rng) for _ in range(plan.n_networks)]
+    modules, alpha = _make_networks(make, n_outputs, n_cost_outputs, seeds)
+    for module in modules:
         module.start_at(*start)
-        modules.append(module.float())
-    module = modules[0].join(modules)
+    module = modules[0].join([module.float() for module in modules])
     inputs.vary(module)
-    module.set_precision(options.precision == "bf16")
+    module.set_precision(plan.precision == "bf16")
     arguments = {
-        **options.net_arguments(schedule, len(data), int(np.prod(data.X.shape[1:]))),
-        **inputs.net_arguments(),
-        **estimator._net_arguments(module),
-        **check_net_params(options.net_params),
+        **optimizer_arguments(estimator.optimizer, estimator.weight_decay, plan.device),
+        "lr": plan.learning_rate,
+        "max_epochs": estimator.max_epochs,
+        "batch_size": plan.batch_size,
+        "user_callbacks": list(estimator.callbacks or []),
+        "device": plan.device,
+        "verbose": int(estimator.verbose) if processes().rank == 0 else 0,
+        "train_split": None,
+        **estimator._net_arguments(plan, module),
+        **check_net_params(estimator.net_params),
+        "iterator_valid__batch_size": plan.predict_rows,
     }
-    objective, verbose = LayerWiseLoss(loss, aux_loss, alpha), _verbose(options)
-    net = CostNet(module, objective, statistics=statistics, verbose=verbose, **arguments)
-    if isinstance(options.temperature, Real):
-        net.temperature = float(options.temperature)
+    objective = LayerWiseLoss(loss, aux_loss, alpha)
+    net = CostNet(module, objective, statistics=statistics, **arguments)
+    if plan.temperature is not None:
+        net.temperature = plan.temperature
     net.initialize()
     return net
 
 
-def _make_network(make: Any, n_outputs: int, n_cost_outputs: int, seed: int) -> Any:
-    """A network, perhaps with a cost network, and the weight alpha of each auxiliary head."""
-    with seeded(seed):
-        module, alpha = make(n_outputs)
-    if n_cost_outputs:
-        with seeded(seed + 1):  # The start does not depend on the heads of the other network.
-            costs, _ = make(n_cost_outputs)
-        costs.heads.clear()
-        module = ClassAndCostNetwork(module, costs)
-    return module, alpha
+def _make_networks(
+    make: Callable[[int], tuple[AuxNetwork, list[float]]],
+    n_outputs: int,
+    n_cost_outputs: int,
+    seeds: Sequence[int],
+) -> tuple[list[AuxNetwork], list[float]]:
+    """Networks, perhaps with cost networks, and the weight alpha of each auxiliary head."""
+    modules, cost_networks, alpha = list[AuxNetwork](), list[AuxNetwork](), list[float]()
+    with seeded(seeds[0]) as generator:
+        for seed in seeds:
+            generator.manual_seed(seed)
+            module, alpha = make(n_outputs)
+            modules.append(module)
+            if n_cost_outputs:  # The start does not depend on the heads of the other network.
+                generator.manual_seed(seed + 1)
+                cost_network, _ = make(n_cost_outputs)
+                cost_network.heads.clear()
+                cost_networks.append(cost_network)
+    if cost_networks:
+        modules = [*map(ClassAndCostNetwork, modules, cost_networks)]
+    return modules, alpha
 
 
 def continue_net(
-    options: TrainingOptions,
-    schedule: Schedule,
+    estimator: Any,
+    plan: Plan,
     net: CostNet,
     data: Sample,
     inputs: Preprocessor,
     statistics: CostStatistics,
 ) -> CostNet:
     """A copy of a net, with its optimizer, for a training that continues with these rows."""
-    _check_cost_network(net.criterion_.loss, data, _may_learn_costs(options, data.costs))
+    _check_cost_network(net.criterion_.loss, data, _may_learn_costs(estimator, data.costs))
     net = net.copied()
-    net.use_callbacks(list(options.callbacks or []))
-    net.verbose = _verbose(options)
-    size = options.rows_per_step(schedule, len(data))
-    # A first block may be tiny, but then many small steps for later blocks take long.
-    grows = options.stream and options.batch_size == "auto"
-    net.batch_size = max(net.batch_size, size) if grows else size
-    if options.stream:
+    net.use_callbacks(list(estimator.callbacks or []))
+    net.verbose = int(estimator.verbose) if processes().rank == 0 else 0
+    net.batch_size = plan.batch_size
+    net.change_rate(plan.learning_rate)
+    if plan.stream:
         inputs.set_scaling(net.module_)
-    net.change_unit(statistics, rescales=options.stream)
+    net.change_unit(statistics, rescales=plan.stream)
     objective = net.criterion_
     losses = objective.loss, objective.aux_loss
     objective.loss, objective.aux_loss = _for_statistics(*losses, statistics)
     if not data.costs.per_class:
         new = data.costs, data.relative_weight
-        objective.loss = objective.loss._for_more_samples(*new, options.stream)
+        objective.loss = objective.loss._for_more_samples(*new, plan.stream)
     return net
 
 
-def _losses(options: TrainingOptions, costs: Costs) -> tuple[Loss, Loss, int]:
+def _losses(estimator: Any, costs: Costs) -> tuple[Loss, Loss, int]:
     """The losses of the output and of the heads, and the number of outputs of each."""
-    loss, aux_loss = options.losses()
+    both = estimator.loss, getattr(estimator, "aux_loss", None) or estimator.loss
+    loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in both)
     sizes = len(costs.classes), len(costs.decisions)
     n_outputs, n_of_heads = loss.n_outputs(*sizes), aux_loss.n_outputs(*sizes)
     if n_outputs != n_of_heads:
@@ -292,9 +330,9 @@ def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> t
     return bound, bound if aux_loss is loss else aux_loss._for_statistics(statistics)
 
 
-def _may_learn_costs(options: TrainingOptions, costs: Costs) -> bool:
+def _may_learn_costs(estimator: Any, costs: Costs) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
-    return options.may_add_cost_network and costs.kind == (True, False)
+    return estimator._may_add_cost_network and costs.kind == (True, False)
 
 
 def _check_cost_network(loss: Loss, data: Sample, may_learn: bool) -> None:
@@ -316,17 +354,12 @@ def _check_cost_network(loss: Loss, data: Sample, may_learn: bool) -> None:
         )
 
 
-def _verbose(options: TrainingOptions) -> int:
-    """How much the net prints, in one process only."""
-    return int(options.verbose) if processes().rank == 0 else 0
-
-
 # -------------------------------------------------------------------------- the training
 
 
 def build(
-    options: TrainingOptions,
-    schedule: Schedule,
+    estimator: Any,
+    plan: Plan,
     net: CostNet,
     data: Sample,
     validation: Sample | None,
@@ -338,28 +371,24 @@ def build(
 
     The networks hold out the given `folds`, or folds that are drawn by `fold_seed`.
     """
-    from .._training.loop import Training
-
-    n, rows = net.n_networks, Rows(data, net.device, net.module_.lengths(data.X))
-    if options.stream:
-        return Training(net, [rows] * n, n_epochs=1, schedule=schedule, fold_seed=fold_seed)
+    n, rows = plan.n_networks, Rows(data, net.device, net.module_.lengths(data.X))
     seen, held_out = [rows] * n, None
     if validation is not None:
         held_out = [Rows(validation, net.device)] * n
-    elif (options.early_stopping or options.holds_out) and len(rows) >= MIN_HOLD_OUT_ROWS:
+    elif plan.validates:
         if folds is not None:
             seen, held_out = share_given(n, rows, data, folds)
         else:
             fold_seed = draw_seed(rng) if fold_seed is None else fold_seed
-            seen, held_out = draw_folds(n, rows, data, options.validation_fraction, fold_seed)
+            seen, held_out = draw_folds(n, rows, data, estimator.validation_fraction, fold_seed)
     return Training(
         net,
         seen,
         held_out,
-        n_epochs=options.max_epochs,
-        schedule=schedule,
-        patience=resolve_patience(options.patience, len(rows)) if options.early_stopping else None,
-        ema_epochs=options.ema_epochs,
+        n_epochs=plan.max_epochs,
+        schedule=make_schedule(estimator.schedule, plan),
+        patience=plan.patience if plan.early_stopping else None,
+        ema_epochs=plan.ema_epochs,
         fold_seed=fold_seed,
     )
 

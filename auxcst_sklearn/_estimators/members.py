@@ -17,8 +17,9 @@ from sklearn.utils.validation import _check_method_params
 from .._checks.calls import error_context, warn
 from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.data import as_labels, label_index, shorten
-from .._inputs.lazy_rows import Sample
-from .._training.folds import Fold, Unseen, resolve_n_networks
+from .._inputs.samples import Fold, Sample
+from .._training.folds import Unseen
+from .._training.plan import resolve_n_networks
 from .._training.runtime import draw_seed
 from ..costs._account import Costs
 from .mlp import CostSensitiveAuxMLP

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._checks.calls import inherit_docs
 from .._inputs.arrays import Preprocessor
 from .._inputs.tables import TablePreprocessor
+from .._training.plan import Plan
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
 from ..modules._tables import FeatureInput
@@ -29,7 +29,6 @@ from .parameters import (
 )
 
 
-@inherit_docs(AuxParameters, BaseCostSensitiveNet)
 @dataclass(eq=False, repr=False)
 class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     """Multilayer perceptrons for cost-sensitive classification, with auxiliary heads (AuxCST).
@@ -49,9 +48,90 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         Number of hidden layers H.
     width : int or array-like of shape (depth,), default=128
         Neurons of each hidden layer.
-    alpha : float or array-like of shape (depth - 1,), default=0.2
+    alpha : float, array-like of shape (depth - 1,) or callable, default=0.2
         Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
-        head. ``alpha=0`` is the plain network.
+        head. ``alpha=0`` is the plain network. A function of the number of heads returns the
+        weights.
+    loss : str or Loss, default="bayes_risk"
+        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
+        and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
+        "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
+        class, "bayes_risk" adds a second network, which doubles the time of a fit.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row), in any currency. Rows and
+        columns follow `classes_`. Costs with labels (a DataFrame, or from
+        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
+        instead. Without any costs, every mistake costs 1.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
+        the costs are used.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if the decisions are not the classes, such as "approve",
+        "decline" and "review". `decide` then returns them. Costs with labels are matched by label.
+        If None, the labels of the costs are used, or the classes for costs without labels.
+    max_epochs : int, default=100
+        Maximum number of epochs, or their number without early stopping.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of the optimizer, or its maximum with a schedule. If "auto", it depends on the
+        schedule and on the number of columns.
+    schedule : {"plateau", "constant", "one_cycle"} or callable, default="plateau"
+        How the learning rate changes. "plateau" reduces it when the validation loss no longer
+        decreases, and then stops. "one_cycle" increases it during the first tenth of `max_epochs`
+        and then decreases it to zero. A function of the optimizer returns a torch scheduler, which
+        steps after every epoch.
+    batch_size : int or "auto", default="auto"
+        Samples per step. If "auto", it grows with the training set.
+    optimizer : str, type or callable, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
+        ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer. The
+        function ignores `learning_rate` and `weight_decay`.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimizer.
+    early_stopping : bool, default=True
+        Whether to keep the weights of the epoch with the lowest loss on validation samples (lowest
+        mean cost for losses without class probabilities). With fewer than ten samples, there are no
+        validation samples.
+    patience : int or "auto", default="auto"
+        Epochs without improvement before the rate is reduced or training stops. If "auto", it is
+        smaller for many samples.
+    validation_fraction : float, default=0.2
+        Fraction of the samples that are validation samples of a network. Each network has another
+        fold, of `n_networks` folds, or of 1 / `validation_fraction` if that is more.
+    random_state : int, RandomState instance or None, default=None
+        Determines weights, shuffling, dropout, augmentation and validation samples. Pass an int for
+        the same networks on every call.
+    verbose : int or bool, default=0
+        Whether to print a line per epoch.
+    warm_start : bool, default=False
+        Whether another call to `fit` continues from the current weights. Parameters of network,
+        loss and optimizer then keep their values. If the number of samples is unchanged, so are the
+        validation samples.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "mps" ... If "auto", a CUDA GPU is used if there is one.
+    callbacks : list of skorch callbacks, default=None
+        Called during training, as in skorch.
+    net_params : dict, default=None
+        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
+    distributed : {"auto"} or False, default="auto"
+        If "auto", a training in an initialised ``torch.distributed`` group is distributed, and each
+        process calls `fit` with the same, complete data. If False, each process has its own model.
+    aux_loss : str or Loss, default=None
+        Loss of the auxiliary heads. If None, it is `loss`.
+    n_networks : int or "auto", default="auto"
+        Number of averaged networks. Each has another fold of the samples as validation samples. If
+        "auto", 5 networks are used, or 3 for more than 50,000 samples.
+    temperature : "auto" or float, default="auto"
+        Divisor of the logits of the class probabilities. If "auto", it is learnt from validation
+        samples, or 1 without any.
+    precision : {"float32", "bf16"}, default="float32"
+        Arithmetic of the hidden layers. "bf16" is faster on processors that support it, and slower
+        on others.
+    checkpoint_dir : str or path-like, default=None
+        Folder for checkpoints. After a crash, `fit` with the same data and parameters resumes from
+        it. "{fit}" in its name is replaced by a name for each fit, for searches. If None, there are
+        no checkpoints.
+    checkpoint_every : int, default=1
+        Number of epochs between checkpoints.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
         Activation of the hidden layers.
     dropout : float, default=0.15
@@ -66,24 +146,8 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         string columns of a DataFrame, and none of an array.
     n_bins : int, default=16
         Number of quantile bins (piecewise linear encoding) in every third network. If 0, none.
-    n_networks : int or "auto", default="auto"
-        Number of averaged networks. Each has another fold of the samples as validation samples. If
-        "auto", 5 networks are used, or 3 for more than 50,000 samples.
-    batch_size : int or "auto", default="auto"
-        Samples per step. If "auto", it grows with the training set.
-    learning_rate : float or "auto", default="auto"
-        Learning rate of the optimizer, or its maximum with a schedule. If "auto", it depends on the
-        schedule and on the number of columns.
-    schedule : {"plateau", "constant", "one_cycle"} or callable, default="plateau"
-        How the learning rate changes. "plateau" reduces it when the validation loss no longer
-        decreases, and then stops. "one_cycle" increases it during the first tenth of `max_epochs`
-        and then decreases it to zero. A function of the optimizer returns a torch scheduler, which
-        steps after every epoch.
     ema_epochs : float, default=5.0
         Horizon, in epochs, of the exponential average of the weights. If 0, no average.
-    patience : int or "auto", default="auto"
-        Epochs without improvement before the rate is reduced or training stops. If "auto", it is
-        smaller for many samples.
 
     Attributes
     ----------
@@ -94,6 +158,29 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         Centre and divisor of each input. None for unscaled inputs.
     is_categorical_ : ndarray of shape (n_features,) or None
         Mask of the categorical columns. None if there are none.
+    hidden_layers_ : list of str
+        Names of the layers that have an auxiliary head.
+    history_ : list of dict
+        One record per epoch, with means over the networks: "epoch", "train_loss" (the total),
+        "train_loss_output" and so on for each layer in `hidden_layers_`, "dur" (seconds). For
+        validation samples: "valid_loss" and so on, "valid_cost" (mean cost in currency) and
+        "valid_refinement" (loss at the best temperature).
+    temperature_ : float
+        Divisor of the logits of the class probabilities.
+    training_ : Plan
+        The settings of the last training, in which each "auto" is decided: `batch_size`,
+        `learning_rate`, `n_networks` and others. `verbose` prints them.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted: the order of all cost columns.
+    decisions_ : ndarray of shape (n_decisions,)
+        The decisions, in the order of the columns of `predict_cost`: `classes_`, unless the costs
+        have other labels.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies that the probabilities imply; NaN if unknown.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` had names that are all strings.
 
     See Also
     --------
@@ -147,7 +234,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
 
     depth: int = 3
     width: int | Sequence[int] = 128
-    alpha: float | Sequence[float] = 0.2
+    alpha: float | Sequence[float] | Callable[[int], Any] = 0.2
     _: KW_ONLY
     activation: str = "silu"
     dropout: float = 0.15
@@ -155,43 +242,46 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     standardize: bool | Literal["auto"] = "auto"
     categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype"
     n_bins: int = 16
-    n_networks: int | Literal["auto"] = "auto"
+    n_networks: int | Literal["auto"] = "auto"  # type: ignore[assignment]
     max_epochs: int = 100
-    learning_rate: float | Literal["auto"] = "auto"
+    learning_rate: float | Literal["auto"] = "auto"  # type: ignore[assignment]
     schedule: str | Callable[..., Any] = "plateau"
     ema_epochs: float = 5.0
-    patience: int | Literal["auto"] = "auto"
+    patience: int | Literal["auto"] = "auto"  # type: ignore[assignment]
 
     def _make_inputs(self, X: Any) -> TablePreprocessor:
-        n_bins = self.n_bins if self.n_networks != 1 else 0  # the first network uses none
-        return TablePreprocessor(self.categorical_features, self.standardize, n_bins)
+        return TablePreprocessor(self.categorical_features)
 
     _allows_nan = True
 
-    def _make_module(
-        self, inputs: Preprocessor, rows: Any, n_outputs: int
-    ) -> tuple[AuxMLP, list[float]]:
+    def _network_maker(
+        self, plan: Plan, inputs: Preprocessor, rows: Any
+    ) -> Callable[[int], tuple[AuxMLP, list[float]]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
-        first, scaled, n_features = inputs.make_module(), None, rows.shape[1]
-        if isinstance(first, FeatureInput):
-            n_features = first.n_outputs
-            if self.learn_scales and len(first.few_columns):
-                scaled = first.indicators
-        module = AuxMLP(
-            n_features,
-            n_outputs,
-            width=width,
-            head_layers=head_layers,
-            activation=self.activation,
-            dropout=self.dropout,
-            scaled=scaled,
-            inputs=first,
-        )
-        return module, weights
+
+        def make(n_outputs: int) -> tuple[AuxMLP, list[float]]:
+            first, scaled, n_features = inputs.make_module(), None, rows.shape[1]
+            if isinstance(first, FeatureInput):
+                n_features = first.n_outputs
+                if self.learn_scales and len(first.few_columns):
+                    scaled = first.indicators
+            module = AuxMLP(
+                n_features,
+                n_outputs,
+                width=width,
+                head_layers=head_layers,
+                activation=self.activation,
+                dropout=self.dropout,
+                scaled=scaled,
+                inputs=first,
+            )
+            return module, weights
+
+        return make
 
 
 PAPER: dict[str, Any] = {

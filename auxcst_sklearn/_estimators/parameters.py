@@ -1,10 +1,10 @@
-"""Parameters that the networks share: fields of their constructors, with constraints and texts."""
+"""Parameters that the networks share: fields of their constructors, with constraints."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -13,19 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from torch import Tensor
 
-from .._training.runtime import resolve_device
-from .._training.schedule import (
-    CONSTANT_RATE,
-    LARGEST_BATCH,
-    OPTIMIZERS,
-    OfScheduler,
-    OneCycle,
-    Plateau,
-    Schedule,
-    optimizer_arguments,
-    resolve_batch_size,
-)
-from ..losses import LOSSES, Loss, ProbabilisticLoss
+from .._training.schedule import OPTIMIZERS
+from ..losses import LOSSES, Loss
 from ..modules._images import TRANSFORMS
 
 COUNT = Interval(Integral, 1, None, closed="left")
@@ -36,59 +25,7 @@ NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetParameters:
-    """Parameters of all networks.
-
-    Parameters
-    ----------
-    loss : str or Loss, default="bayes_risk"
-        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
-        and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
-        "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
-        class, "bayes_risk" adds a second network, which doubles the time of a fit.
-    max_epochs : int, default=50
-        Maximum number of epochs, or their number without early stopping.
-    learning_rate : float, default=1e-3
-        Learning rate of the optimizer, or its maximum with a schedule.
-    schedule : {"one_cycle", "constant"} or callable, default="one_cycle"
-        How the learning rate changes. "one_cycle" increases it during the first tenth of
-        `max_epochs` and then decreases it to zero. A function of the optimizer returns a torch
-        scheduler, which steps after every epoch.
-    batch_size : int or "auto", default="auto"
-        Samples per step. If "auto", it grows with the training set, from 16 to 128.
-    optimizer : str, type or callable, default="adamw"
-        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
-        ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer. The
-        function ignores `learning_rate` and `weight_decay`.
-    weight_decay : float, default=1e-2
-        Weight decay of the optimizer.
-    early_stopping : bool, default=True
-        Whether to keep the weights of the epoch with the lowest loss on validation samples (lowest
-        mean cost for losses without class probabilities). With fewer than ten samples, there are no
-        validation samples.
-    patience : int, default=10
-        Number of epochs without improvement of any network after which training stops.
-    validation_fraction : float, default=0.2
-        Fraction of the samples that are validation samples of a network. Each network has another
-        fold, of `n_networks` folds, or of 1 / `validation_fraction` if that is more.
-    random_state : int, RandomState instance or None, default=None
-        Determines weights, shuffling, dropout, augmentation and validation samples. Pass an int for
-        the same networks on every call.
-    verbose : int or bool, default=0
-        Whether to print a line per epoch.
-    warm_start : bool, default=False
-        Whether another call to `fit` continues from the current weights. Parameters of network,
-        loss and optimizer then keep their values. If the number of samples is unchanged, so are the
-        validation samples.
-    device : str, default="auto"
-        Where to train: "cpu", "cuda", "mps" ... If "auto", a CUDA GPU is used if there is one.
-    callbacks : list of skorch callbacks, default=None
-        Called during training, as in skorch.
-    net_params : dict, default=None
-        Further arguments of the skorch net, such as ``{"optimizer__betas": (0.9, 0.99)}``.
-    distributed : {"auto"} or False, default="auto"
-        If "auto", a training in an initialised ``torch.distributed`` group is distributed, and each
-        process calls `fit` with the same, complete data. If False, each process has its own model.
-    """
+    """Parameters of all networks; each estimator describes them."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "loss": [StrOptions(set(LOSSES)), Loss],
@@ -118,13 +55,13 @@ class NetParameters:
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
     max_epochs: int = 50
-    learning_rate: float | Literal["auto"] = 1e-3
+    learning_rate: float = 1e-3
     schedule: str | Callable[..., Any] = "one_cycle"
     batch_size: int | Literal["auto"] = "auto"
     optimizer: str | Callable[..., Any] = "adamw"
     weight_decay: float = 1e-2
-    early_stopping: bool | Literal["auto"] = True
-    patience: int | Literal["auto"] = 10
+    early_stopping: bool = True
+    patience: int = 10
     validation_fraction: float = 0.2
     random_state: int | np.random.RandomState | None = None
     verbose: int | bool = 0
@@ -137,41 +74,11 @@ class NetParameters:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AuxParameters(NetParameters):
-    """Parameters of the networks with auxiliary heads.
-
-    Parameters
-    ----------
-    aux_loss : str or Loss, default=None
-        Loss of the auxiliary heads. If None, it is `loss`.
-    temperature : "auto" or float, default="auto"
-        Divisor of the logits of the class probabilities. If "auto", it is learnt from validation
-        samples, or 1 without any.
-    precision : {"float32", "bf16"}, default="float32"
-        Arithmetic of the hidden layers. "bf16" is faster on processors that support it, and slower
-        on others.
-    checkpoint_dir : str or path-like, default=None
-        Folder for checkpoints. After a crash, `fit` with the same data and parameters resumes from
-        it. "{fit}" in its name is replaced by a name for each fit, for searches. If None, there are
-        no checkpoints.
-    checkpoint_every : int, default=1
-        Number of epochs between checkpoints.
-
-    Attributes
-    ----------
-    hidden_layers_ : list of str
-        Names of the layers that have an auxiliary head.
-    history_ : list of dict
-        One record per epoch, with means over the networks: "epoch", "train_loss" (the total),
-        "train_loss_output" and so on for each layer in `hidden_layers_`, "dur" (seconds). For
-        validation samples: "valid_loss" and so on, "valid_cost" (mean cost in currency) and
-        "valid_refinement" (loss at the best temperature).
-    temperature_ : float
-        Divisor of the logits of the class probabilities.
-    """
+    """Parameters of the networks with auxiliary heads."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NetParameters._parameter_constraints,
-        "alpha": [NOT_NEGATIVE, "array-like"],
+        "alpha": [NOT_NEGATIVE, "array-like", callable],
         "aux_loss": [StrOptions(set(LOSSES)), Loss, None],
         "n_networks": [COUNT],
         "temperature": [Interval(Real, 1e-6, None, closed="left"), StrOptions({"auto"})],
@@ -181,7 +88,7 @@ class AuxParameters(NetParameters):
     }
 
     aux_loss: str | Loss | None = None
-    n_networks: int | Literal["auto"] = 1
+    n_networks: int = 1
     temperature: float | Literal["auto"] = "auto"
     precision: Literal["float32", "bf16"] = "float32"
     checkpoint_dir: str | os.PathLike[str] | None = None
@@ -190,17 +97,7 @@ class AuxParameters(NetParameters):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ImageParameters(AuxParameters):
-    """Parameters of the networks that take images.
-
-    Parameters
-    ----------
-    channels_last : bool, default=False
-        Whether images are (H, W, C) rather than (C, H, W).
-    augmentation : {"flip", "shift", "flip_shift"} or callable, default=None
-        Random transforms of the training images, drawn again in every epoch: mirror left and right,
-        shift by up to an eighth of the smaller side, both, or a callable that maps a float tensor
-        (n_samples, C, H, W) on the device to a tensor of the same shape.
-    """
+    """Parameters of the networks that take images."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **AuxParameters._parameter_constraints,
@@ -212,65 +109,6 @@ class ImageParameters(AuxParameters):
     image_shape: Sequence[int] | None = None
     channels_last: bool = False
     augmentation: str | Callable[[Tensor], Tensor] | None = None
-
-
-# ------------------------------------------------------------------ the options of a training
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class TrainingOptions(AuxParameters):
-    """The parameters that the steps of a fit read; with ``early_stopping="auto"``, costs decide."""
-
-    ema_epochs: float = 0.0
-    combine_heads: bool | str = False
-    may_add_cost_network: bool = True
-    holds_out: bool = False  # samples for the temperature, without early stopping
-    stream: bool = False  # one epoch for a block of rows
-
-    @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> TrainingOptions:
-        """The options among the parameters of an estimator."""
-        names = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in parameters.items() if name in names})
-
-    @property
-    def learns_temperature(self) -> bool:
-        """Whether a temperature is learnt, for which samples are held out."""
-        return self.temperature == "auto" and isinstance(self.losses()[0], ProbabilisticLoss)
-
-    def losses(self) -> tuple[Loss, Loss]:
-        """The losses of the output and of the heads."""
-        given = self.loss, self.aux_loss or self.loss
-        loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in given)
-        return loss, aux_loss
-
-    def make_schedule(self, n_samples: int) -> Schedule:
-        """The schedule of a training; blocks of a stream are trained on at one rate."""
-        if self.schedule == "plateau":
-            is_default = self.learning_rate == "auto" and not callable(self.optimizer)
-            return Plateau(n_samples, CONSTANT_RATE if is_default else None)
-        if self.stream or self.schedule == "constant":
-            return Schedule()
-        return OneCycle() if isinstance(self.schedule, str) else OfScheduler(self.schedule)
-
-    def net_arguments(self, schedule: Schedule, n_samples: int, n_inputs: int) -> dict[str, Any]:
-        """Arguments of the skorch net."""
-        device, rate = resolve_device(self.device), self.learning_rate
-        return {
-            **optimizer_arguments(self.optimizer, self.weight_decay, device),
-            "lr": schedule.first_rate(n_inputs) if rate == "auto" else float(rate),
-            "max_epochs": self.max_epochs,
-            "batch_size": self.rows_per_step(schedule, n_samples),
-            "user_callbacks": list(self.callbacks or []),
-            "device": device,
-            "train_split": None,
-        }
-
-    def rows_per_step(self, schedule: Schedule, n_samples: int) -> int:
-        """Rows of a batch; the larger batches of plateaus need held-out rows."""
-        stops_early = self.early_stopping and not self.stream
-        largest = schedule.largest_batch if stops_early else LARGEST_BATCH
-        return resolve_batch_size(self.batch_size, n_samples, largest)
 
 
 # ------------------------------------------------------------------- values for each layer
@@ -298,6 +136,8 @@ def check_each(values: Sequence[Any], *, name: str, interval: Interval) -> None:
 
 def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[int], list[float]]:
     """Indices of the layers that get a head, those with alpha > 0, and the alphas of the heads."""
+    if callable(alpha):
+        alpha = alpha(n_layers)
     weights = per_layer(alpha, n_layers, name="alpha", layers=layers)
     check_each(weights, name="alpha", interval=NOT_NEGATIVE)
     chosen = np.flatnonzero(weights).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from threadpoolctl import ThreadpoolController
+from typing_extensions import Self
 
 from .._checks.data import check_frame, holds_categories, is_frame, refuse_times, select
 from .._inputs.columns import UNKNOWN, CategoryCodes, Cells
 from .._inputs.tables import find_categories
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # scikit-learn's boosting takes at most this number of categories in a column.
 MOST_LEVELS = 255

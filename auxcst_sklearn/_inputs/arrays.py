@@ -118,7 +118,7 @@ class Preprocessor:
             return LazyRows(rows, as_float32, dtype=np.float32)
         return as_float32(rows)
 
-    def learn(self, X: Any, *, stream: bool) -> None:
+    def learn(self, X: Any, *, stream: bool, scaling: str = "none", n_bins: int = 0) -> None:
         """Learn from the training rows what `transform` and `make_module` need; here nothing."""
 
     def update(self, X: Any) -> None:
@@ -151,9 +151,10 @@ class Preprocessor:
         """Fitted attributes of the estimator."""
         return {}
 
-    def net_arguments(self) -> dict[str, Any]:
-        """Arguments of the skorch net that these inputs need."""
-        return {}
+    @property
+    def size_of_sample(self) -> tuple[str, int]:
+        """What limits the number of samples predicted at once, and how much a sample has of it."""
+        return "samples", 1
 
 
 class NumberPreprocessor(Preprocessor):
@@ -162,7 +163,7 @@ class NumberPreprocessor(Preprocessor):
     The network does so a batch at a time, so that sparse rows stay sparse.
     """
 
-    def learn(self, X: Any, *, stream: bool) -> None:
+    def learn(self, X: Any, *, stream: bool, scaling: str = "none", n_bins: int = 0) -> None:
         bounds = _bounds(X)
         inside = (bounds[0] >= 0) & (bounds[1] <= 1)
         self.range = np.where(inside, [[0.0], [1.0]], bounds)
@@ -241,7 +242,7 @@ class ImagePreprocessor(Preprocessor):
                 f"samples of shape {self.fitted_shape}; expected the same."
             )
 
-    def learn(self, X: Any, *, stream: bool) -> None:
+    def learn(self, X: Any, *, stream: bool, scaling: str = "none", n_bins: int = 0) -> None:
         """Learn the range of floats; warn of rows that were meant as images of another shape."""
         self.within_1 = len(self.shape) > 1 and self.dtype == "float32" and _is_within_1(X)
         remedy = likely_remedy(self.shape, self.channels_last)
@@ -269,9 +270,9 @@ class ImagePreprocessor(Preprocessor):
     def attributes(self) -> dict[str, Any]:
         return {"image_shape_": self.make_module().out_shape} if self.convolved else {}
 
-    def net_arguments(self) -> dict[str, Any]:
-        """Predict half a million values at a time; with more, convolutions take longer."""
-        return {"iterator_valid__batch_size": max(1, 2**19 // prod(self.shape))}
+    @property
+    def size_of_sample(self) -> tuple[str, int]:
+        return "values", prod(self.shape)
 
 
 def _bounds(X: Any) -> Any:

@@ -15,9 +15,6 @@ from ..modules._named_rows import MASK, Layout, NamedRows
 from .arrays import Preprocessor
 from .lazy_rows import as_float32, check_resolution, checked_labels
 
-# Steps of all sequences in a batch without a gradient, or words of other rows: the activations of a
-# transformer take thousands of times the memory of its tokens.
-PREDICTED_STEPS, PREDICTED_WORDS = 2**14, 2**20
 # Rows among which some of different lengths are looked for, and how many are tried.
 SAMPLED, N_TRIED, FEWEST_TRIED = 10_000, 8, 3
 
@@ -85,10 +82,10 @@ class NamedPreprocessor(Preprocessor):
     def make_module(self) -> NamedRows:
         return NamedRows(self.layout)
 
-    def net_arguments(self) -> dict[str, Any]:
+    @property
+    def size_of_sample(self) -> tuple[str, int]:
         length = self.layout.length(self.n_words)
-        size = PREDICTED_STEPS // length if length else PREDICTED_WORDS // self.n_words
-        return {"iterator_valid__batch_size": max(1, size)}
+        return ("steps", length) if length else ("words", self.n_words)
 
 
 def _warn_of_mask(arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -206,18 +206,18 @@ def _clipped(scaled: NDArray[Any]) -> NDArray[Any]:
     return scaled / np.hypot(1, scaled / OUTLYING)
 
 
-def scaling_of(statistics: FeatureStatistics, standardize: bool | str) -> Scaling:
-    """The scaling of every feature.
+def scaling_of(statistics: FeatureStatistics, which: str) -> Scaling:
+    """The scaling of every feature: of "none", of "each", or "as_needed".
 
-    With "auto" features with a common unit, such as pixels, share one scale, and each of the
-    others has its own; groups of order one, and sparse rows, are not scaled.
+    As needed, features with a common unit, such as pixels, share one scale, and each of the others
+    has its own; groups of order one are not scaled.
     """
     d = len(statistics.mean)
     center, scale, (heavy, ranked) = np.zeros(d), np.ones(d), np.zeros((2, d), dtype=bool)
-    if standardize is True or (standardize == "auto" and not statistics.sparse):
+    if which != "none":
         deviation = statistics.deviation()
         alike = np.zeros(d, dtype=bool)
-        if standardize == "auto":
+        if which == "as_needed":
             alike = have_common_unit(statistics)
         heavy = _are_heavy(statistics, deviation) & ~alike
         # A few outliers inflate mean and deviation, and would squeeze all other values together.
@@ -229,7 +229,7 @@ def scaling_of(statistics: FeatureStatistics, standardize: bool | str) -> Scalin
         ranked = _merge(statistics, mean, deviation, heavy) & ~alike
         heavy &= ~ranked
         move = np.ones(d, dtype=bool)
-        if standardize == "auto":
+        if which == "as_needed":
             # Features that are of order one already keep their values, so that a caller's own
             # scaling is not undone.
             move = ~_stay(mean, deviation, alike, heavy | ranked)

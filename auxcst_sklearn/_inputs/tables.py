@@ -63,14 +63,8 @@ class TablePreprocessor(Preprocessor):
 
     codes: CategoryCodes  # if there are columns with categories
 
-    def __init__(
-        self,
-        categorical_features: ArrayLike | Literal["from_dtype"] | None,
-        standardize: bool | Literal["auto"],
-        n_bins: int,
-    ) -> None:
+    def __init__(self, categorical_features: ArrayLike | Literal["from_dtype"] | None) -> None:
         self.categorical_features = categorical_features
-        self.standardize, self.n_bins = standardize, n_bins
 
     # -------------------------------------------------------------- validate
 
@@ -125,23 +119,24 @@ class TablePreprocessor(Preprocessor):
 
     # ----------------------------------------------------------------- learn
 
-    def learn(self, X: Any, *, stream: bool) -> None:
+    def learn(self, X: Any, *, stream: bool, scaling: str = "none", n_bins: int = 0) -> None:
+        self.which = scaling
         statistics = FeatureStatistics(self.is_categorical).update(X)
         self.statistics = statistics if stream else None
         n_codes = [] if self.is_categorical is None else self.codes.sizes
-        self.levels = Levels(X, self.is_categorical, n_codes)
-        self.scaling = scaling_of(statistics, self.standardize)
+        self.levels = Levels(X, statistics, self.is_categorical, n_codes)
+        self.scaling = scaling_of(statistics, scaling)
         # A later block of a stream may need a scale.
-        self.is_scaled = bool(self.scaling.changes or (stream and self.standardize))
-        self.bins = Bins(statistics, self.scaling, self.n_bins)
+        self.is_scaled = self.scaling.changes or (stream and scaling != "none")
+        self.bins = Bins(statistics, self.scaling, n_bins)
         if not self.is_scaled:
             check_resolution(X)
 
     def update(self, X: Any) -> None:
         if self.statistics is not None:
             self.statistics = deepcopy(self.statistics).update(X)
-            self.scaling = scaling_of(self.statistics, self.standardize)
-            self.is_scaled = bool(self.scaling.changes or self.standardize)
+            self.scaling = scaling_of(self.statistics, self.which)
+            self.is_scaled = self.scaling.changes or self.which != "none"
 
     def set_scaling(self, module: nn.Module) -> None:
         for part in module.modules() if self.statistics is not None else ():
@@ -208,23 +203,28 @@ class TablePreprocessor(Preprocessor):
 class Levels:
     """Columns with missing values, and the levels of the categories, in the training samples."""
 
-    def __init__(self, X: Any, categorical: NDArray[np.bool_] | None, n_codes: list[int]) -> None:
+    def __init__(
+        self,
+        X: Any,
+        statistics: FeatureStatistics,
+        categorical: NDArray[np.bool_] | None,
+        n_codes: list[int],
+    ) -> None:
         n, d = X.shape
         self.categorical = np.zeros(d, dtype=bool) if categorical is None else categorical
         self.numbers = np.flatnonzero(~self.categorical)  # columns of them
-        self.gaps = np.zeros(d, dtype=bool)
-        if not sparse.issparse(X):
-            missing = sum(np.isnan(X[part]).sum(axis=0) for part in row_blocks(X))
-            # A column without any number is zero; a categorical column keeps one input.
-            self.gaps = (missing > 0) & ((missing < n) | self.categorical)
-        self.kept = self.gaps | self.categorical  # columns in which the network receives NaN
+        missing = np.where(self.categorical, 0, n - statistics.count)
         columns = np.flatnonzero(self.categorical).tolist()
         counts = {j: np.zeros(size, dtype=np.int64) for j, size in zip(columns, n_codes)}
         for part in row_blocks(X) if columns else ():
             rows = X[part]  # read, and encoded, only once
             for j, count in counts.items():
                 codes = rows[:, j]
+                missing[j] += np.isnan(codes).sum()
                 count += np.bincount(codes[codes >= 0].astype(np.int64), minlength=len(count))
+        # A column without any number is zero; a categorical column keeps one input.
+        self.gaps = (missing > 0) & ((missing < n) | self.categorical)
+        self.kept = self.gaps | self.categorical  # columns in which the network receives NaN
         fewest = np.clip(n // 100, 1, RARE)
         self.frequent = {j: c >= min(fewest, c.max(initial=1)) for j, c in counts.items()}
 

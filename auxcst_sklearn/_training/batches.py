@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._inputs import lazy_rows
 from .._inputs.arrays import as_tensor, densify, is_shareable
-from .._inputs.lazy_rows import Sample
+from .._inputs.samples import Sample
 from ..losses import Target
 from .runtime import ALONE, Processes
 

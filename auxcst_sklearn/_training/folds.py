@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,41 +20,25 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.random import sample_without_replacement
 
-from .._inputs.lazy_rows import Sample
+from .._inputs.samples import Fold, Sample
 from .batches import Rows
 from .geometric_mean import log_clipped
+from .loop import Training
+from .net import CostNet
 from .runtime import neutral_torch_modes
 
-if TYPE_CHECKING:  # skorch is slow to import: on first use
-    from .loop import Training
-    from .net import CostNet
-
-# With fewer rows, none are held out.
-MIN_HOLD_OUT_ROWS = 10
 # Folds of more groups are not stratified; scikit-learn's loop over groups takes seconds for them.
 MOST_BALANCED_GROUPS = 1000
 # With many rows, the largest number, and size in bytes, of held-out rows of all networks together.
 MOST_HELD_OUT = 2**16
 MOST_HELD_OUT_BYTES = 2**26
 
-# Beyond this number of rows, three networks or folds of an ensemble do instead of five.
-MANY_ROWS = 50_000
-N_FOLDS, FEW_FOLDS = 5, 3
-
 # Share of networks that have learnt from a row, a tenth with five folds. It takes away some of the
 # errors that the mean of all networks does not have; a larger share would leak the label.
 SHARE_OF_SEEN = 0.125
 
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 # Training rows and held-out rows of each network.
 Shares = tuple[list[Rows], list[Rows]]
-
-
-def resolve_n_networks(n_networks: int | str, n_samples: int) -> int:
-    """Number of networks; with many rows, three do."""
-    if n_networks != "auto":
-        return int(n_networks)
-    return FEW_FOLDS if n_samples > MANY_ROWS else N_FOLDS
 
 
 def draw_folds(n_networks: int, rows: Rows, data: Sample, fraction: float, seed: int) -> Shares:

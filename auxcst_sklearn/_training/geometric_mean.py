@@ -156,10 +156,11 @@ def weights_if_better(
     label: NDArray[np.intp],
     sample_weight: NDArray[np.float64] | None = None,
     number: NDArray[np.intp] | None = None,
+    errors: float = 1.0,
 ) -> NDArray[np.float64] | None:
-    """The weights, if the ensemble is better than its last member alone by more than the noise.
+    """The weights, if the ensemble is better than its last member alone by some standard `errors`.
 
-    Both get the weights of other samples, in five folds; the noise is the standard error of the
+    Both get the weights of other samples, in five folds; the standard error is that of the
     difference of their log losses. Rows with a common `number` are of one sample.
     """
     n = len(label)
@@ -183,4 +184,4 @@ def weights_if_better(
     mean = share @ gain
     # Rows of one sample are added up first, because their errors are not independent.
     noise = np.linalg.norm(np.bincount(sample, share * (gain - mean)))
-    return mean_weights(logs, label, sample_weight) if mean > noise else None
+    return mean_weights(logs, label, sample_weight) if mean > errors * noise else None

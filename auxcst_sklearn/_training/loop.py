@@ -104,7 +104,7 @@ class Training:
                 )
         n_finished = self.saved.n_finished if self.saved else 0
         steps = self.n_epochs * n_steps, n_finished * n_steps
-        schedule.begin(net, *steps, stops_early=self.stop is not None)
+        schedule.begin(net, *steps)
         if self.ema_epochs:
             horizon, interval = self.ema_epochs * n_steps, min(n_steps, INTERVAL)
             self.average = WeightAverage(list(net.module_.parameters()), horizon, interval)

@@ -49,8 +49,8 @@ from .state import (
 PADDED_ROWS = 20
 
 
-# Rows of a batch without a gradient, and largest size in bytes for all networks together.
-PREDICT_ROWS, FEWEST_PREDICT_ROWS, EVALUATED_BYTES = 4096, 256, 2**26
+# Largest size in bytes of a batch of validation samples of all networks together.
+EVALUATED_BYTES = 2**26
 
 # Entries of a skorch history that its callbacks read, but the user does not need.
 SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
@@ -66,6 +66,8 @@ class CostNet(NeuralNet):
     callbacks_: list[tuple[str, Callback]]
     optimizer_: Any
     batch_size: int
+    iterator_valid__batch_size: int
+    lr: float
     verbose: int
 
     callbacks: list[Any]
@@ -110,9 +112,9 @@ class CostNet(NeuralNet):
 
     @property
     def predict_rows(self) -> int:
-        """Rows of a batch without a gradient; fewer for more networks."""
-        n_rows: int = getattr(self, "iterator_valid__batch_size", PREDICT_ROWS)
-        return min(n_rows, max(FEWEST_PREDICT_ROWS, n_rows // self.n_networks))
+        """Samples of a batch without a gradient, under skorch's name for them."""
+        n_rows: int = self.iterator_valid__batch_size
+        return n_rows
 
     # --------------------------------------------------------------- training
 
@@ -126,6 +128,13 @@ class CostNet(NeuralNet):
             # rate. A group of pretrained weights has a smaller first rate.
             if "initial_lr" not in group:
                 group["initial_lr"] = group["lr"] = group["lr"] * group.get(RATE_FACTOR, 1.0)
+
+    def change_rate(self, rate: float) -> None:
+        """Continue at another rate, by the same factor for all parameters."""
+        factor, self.lr = rate / self.lr, rate
+        for group in self.optimizer_.param_groups if self.optimizer_ is not None else ():
+            group["lr"] *= factor
+            group["initial_lr"] *= factor
 
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""

@@ -109,14 +109,17 @@ _lock = threading.RLock()  # a user's module may fit another estimator when it i
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Make torch's initialisers draw float32 from `seed`; restore the generator and the type."""
+def seeded(seed: int) -> Iterator[torch.Generator]:
+    """Make torch's initialisers draw float32 from `seed`; restore the generator and the type.
+
+    The generator may be seeded again.
+    """
     with _lock, torch.random.fork_rng(devices=[]):
         dtype = torch.get_default_dtype()
         torch.default_generator.manual_seed(seed)
         torch.set_default_dtype(torch.float32)
         try:
-            yield
+            yield torch.default_generator
         finally:
             torch.set_default_dtype(dtype)
 
@@ -124,16 +127,6 @@ def seeded(seed: int) -> Iterator[None]:
 def draw_seed(rng: np.random.RandomState) -> int:
     """Draw a seed."""
     return int(rng.randint(np.iinfo(np.int32).max))
-
-
-def resolve_device(device: str) -> str:
-    """The device of a process: "auto" is a GPU, else the CPU.
-
-    In distributed training each process has its own GPU.
-    """
-    if device in ("auto", "cuda") and torch.cuda.is_available():
-        return processes().gpu()
-    return "cpu" if device == "auto" else device
 
 
 # ----------------------------------------------------------------------------------------- log

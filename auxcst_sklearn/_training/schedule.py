@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
@@ -19,6 +18,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from ..modules._network import Attributes, plain_attributes, set_attributes
+from .plan import Plan
 
 WARM_UP = 0.1
 FIRST = 1 / 25
@@ -30,8 +30,6 @@ FIRST_STEPS = 10
 # Largest number of steps between two updates; an update takes as long as an optimizer step.
 INTERVAL = 4
 
-# Rates as fractions of the first one: the next one after each plateau; the last one ends training.
-RATES, RATES_OF_LONG_EPOCHS = (1, 1 / 4, 1 / 16), (1, 1 / 8)
 # Smaller improvements, relative to the value, do not count: the last digits improve for ever.
 LEAST = 2e-3
 
@@ -45,15 +43,6 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {
 }
 # Factor of the rate of a group of parameters, as skorch's `param_groups` pass it to the optimizer.
 RATE_FACTOR = "rate_factor"
-
-# The automatic rate where nothing lowers it, and the first rate of plateaus; with many inputs,
-# such as pixels, the same rate changes the outputs of the first layer by more.
-CONSTANT_RATE, PLATEAU_RATE = 2e-3, 8e-3
-MANY_INPUTS = 256
-# Of automatic batches, where no plateaus lower a higher rate.
-LARGEST_BATCH = 128
-# Beyond each of these numbers of rows, an epoch has more steps, and plateaus are an epoch shorter.
-LONG_EPOCHS = 15_000, 50_000, 500_000
 
 
 def optimizer_arguments(optimizer: Any, weight_decay: float, device: str) -> dict[str, Any]:
@@ -80,16 +69,6 @@ def _of_function(make: Callable[..., Any], groups: Any, **settings: Any) -> Any:
     return make(groups)
 
 
-def resolve_batch_size(batch_size: int | str, n_samples: int, largest: int) -> int:
-    """Number of rows per step; "auto" grows with the rows, so that an epoch has enough steps."""
-    return int(np.clip(n_samples // 32, 16, largest)) if batch_size == "auto" else int(batch_size)
-
-
-def resolve_patience(patience: int | str, n_samples: int) -> int:
-    """Number of epochs without improvement; "auto" is four, and one where epochs are longest."""
-    return 4 - bisect_left(LONG_EPOCHS, n_samples) if patience == "auto" else int(patience)
-
-
 def set_rate(optimizer: Optimizer, fraction: float) -> None:
     """Set the rate of the next step."""
     for group in optimizer.param_groups:
@@ -102,18 +81,13 @@ def set_rate(optimizer: Optimizer, fraction: float) -> None:
 class Schedule:
     """The learning rate of a training: constant, as long as a subclass does not change it."""
 
-    name: Any = "constant"
-    largest_batch = LARGEST_BATCH
-
-    def first_rate(self, n_inputs: int) -> float:
-        """The rate for learning_rate="auto"."""
-        return CONSTANT_RATE
+    name = "constant"
 
     def early_stopping(self, net: Any, patience: int) -> EarlyStopping:
         """What ends the training early."""
         return EarlyStopping(net, patience)
 
-    def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
+    def begin(self, net: Any, n_steps: int, n_finished: int) -> None:
         """Begin a training with `n_steps` in all, of which some are finished."""
 
     def begin_step(self, optimizer: Optimizer) -> None:
@@ -140,7 +114,7 @@ class OneCycle(Schedule):
 
     name = "one_cycle"
 
-    def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
+    def begin(self, net: Any, n_steps: int, n_finished: int) -> None:
         self.rates = islice(one_cycle(n_steps), n_finished, None)
 
     def begin_step(self, optimizer: Optimizer) -> None:
@@ -148,39 +122,27 @@ class OneCycle(Schedule):
 
 
 class Plateau(Schedule):
-    """Lower the rate whenever the held-out loss no longer decreases; then the training ends.
-
-    Without held-out rows, the rate is the `constant_rate`, unless it is None. The higher rate of
-    plateaus suits larger batches: 256 rows, and more where an epoch has 200 steps.
-    """
+    """Lower the rate whenever the validation loss no longer decreases; then the training ends."""
 
     name = "plateau"
 
-    def __init__(self, n_samples: int, constant_rate: float | None) -> None:
-        self.constant_rate = constant_rate
-        self.rates = RATES_OF_LONG_EPOCHS if n_samples > LONG_EPOCHS[0] else RATES
-        self.largest_batch = int(np.clip(n_samples // 200, 256, 512))
-
-    def first_rate(self, n_inputs: int) -> float:
-        return PLATEAU_RATE if n_inputs <= MANY_INPUTS else PLATEAU_RATE / 2
+    def __init__(self, rates: Sequence[float]) -> None:
+        self.rates = rates
 
     def early_stopping(self, net: Any, patience: int) -> Plateaus:
         return Plateaus(net, patience, self.rates)
-
-    def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
-        # Without validation samples nothing would lower the high first rate of plateaus.
-        if self.constant_rate and not stops_early:
-            set_rate(net.optimizer_, self.constant_rate / net.lr)
 
 
 class OfScheduler(Schedule):
     """The torch scheduler that a user's function of the optimizer returns."""
 
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self.name = make
+    name = "own"
 
-    def begin(self, net: Any, n_steps: int, n_finished: int, *, stops_early: bool) -> None:
-        self.scheduler = self.name(net.optimizer_)
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+
+    def begin(self, net: Any, n_steps: int, n_finished: int) -> None:
+        self.scheduler = self.make(net.optimizer_)
 
     def end_epoch(self, record: Mapping[str, Any]) -> None:
         if isinstance(self.scheduler, ReduceLROnPlateau):
@@ -195,6 +157,15 @@ class OfScheduler(Schedule):
 
     def load_state_dict(self, state: Any) -> None:
         self.scheduler.load_state_dict(state)
+
+
+def make_schedule(schedule: str | Callable[..., Any], plan: Plan) -> Schedule:
+    """The schedule of a training; `schedule` is its parameter, which may be a function."""
+    if plan.schedule == "plateau":
+        return Plateau(plan.plateau_rates)
+    if callable(schedule) and plan.schedule == "own":
+        return OfScheduler(schedule)
+    return OneCycle() if plan.schedule == "one_cycle" else Schedule()
 
 
 def one_cycle(n_steps: int) -> Iterator[float]:
@@ -316,7 +287,7 @@ class Plateaus(EarlyStopping):
 
     counts = (*EarlyStopping.counts, "least", "waited", "lowered")
 
-    def __init__(self, net: Any, patience: int, rates: Sequence[float] = RATES) -> None:
+    def __init__(self, net: Any, patience: int, rates: Sequence[float]) -> None:
         super().__init__(net, patience)
         self.rates = rates
         self.least, self.waited, self.lowered = np.inf, 0, 0

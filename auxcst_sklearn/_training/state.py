@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from skorch import NeuralNet
+from skorch.callbacks import Callback
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
@@ -95,8 +97,6 @@ def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
 
 def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a net, from its attributes: those that differ from skorch's defaults."""
-    from skorch import NeuralNet  # slow to import: on first use
-
     usual = signature(NeuralNet.__init__).parameters
     saved = {
         name: value
@@ -111,8 +111,6 @@ def saved_arguments(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def without_training_state(callbacks: list[Any]) -> list[Any]:
     """Copies without the state of a training, such as the optimizer of a schedule."""
-    from skorch.callbacks import Callback  # slow to import: on first use
-
     copies = []
     for entry in callbacks:
         *name, callback = entry if isinstance(entry, tuple) else (entry,)

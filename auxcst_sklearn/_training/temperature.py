@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,27 +12,24 @@ from torch import Tensor
 from ..losses import ProbabilisticLoss, Target
 from .batches import Rows, rows_of_batch
 from .geometric_mean import HEATS, SMALLEST, best_temperature, weights_if_better
+from .loop import Training
+from .net import CostNet
+from .plan import Plan
 from .runtime import processes
-
-if TYPE_CHECKING:  # skorch is slow to import: on first use
-    from .loop import Training
-    from .net import CostNet
 
 # Fewer networks than this are calibrated by their log loss.
 FEW_NETWORKS = 3
 
 
-def calibrate(
-    training: Training, temperature: float | str, *, combines: bool
-) -> tuple[float, NDArray[np.float64] | None]:
+def calibrate(training: Training, plan: Plan) -> tuple[float, NDArray[np.float64] | None]:
     """Temperature and weights of the heads: learnt from held-out rows, or as given."""
     net, held_out, first = training.net, training.held_out, processes().from_first
-    if isinstance(temperature, Real):  # A warm start may have changed it.
-        return float(temperature), None
+    if plan.temperature is not None:  # A warm start may have changed it.
+        return plan.temperature, None
     if held_out is None or not isinstance(net.criterion_.loss, ProbabilisticLoss):
-        return net.temperature, net.head_weights if combines else None
+        return net.temperature, net.head_weights if plan.combine_heads else None
     # The sum of the weights of voting heads is a temperature, so that a second one is not learnt.
-    votes = combines and len(net.module_.layers) > 1
+    votes = plan.combine_heads and len(net.module_.layers) > 1
     weights = None
     with net.thread_limit():
         if votes and net.has_logits and isinstance(net.criterion_.aux_loss, ProbabilisticLoss):
@@ -98,7 +93,7 @@ def _sums_of_risks(
 
 @torch.no_grad()
 def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
-    """Weights of all layers with least log loss on held-out rows; None without a gain."""
+    """Weights of all layers with least log loss on held-out rows; None if the output is alone."""
     parts, batches = [], net.get_iterator(rows)
     for x, target in batches:
         logs = net.log_probabilities(net.module_.forward_heads(x)).flatten(1, 2)
@@ -110,7 +105,10 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
     numbers = [torch.arange(len(one)) if one.index is None else one.index.cpu() for one in rows]
     number = torch.cat([of.flatten() for of in torch.stack(numbers).split(batches.sizes, 1)])
     of_row = of_row[counts].astype(np.float64)
-    return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts])
+    # Heads that train the module know other things than its output. Heads on trained weights add
+    # little, so that their gain has to stand out from the noise.
+    errors = 0.0 if net.module_.head_gradient else 1.0
+    return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts], errors)
 
 
 @torch.no_grad()

@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .._checks.calls import inherit_docs
 from ..costs._account import Costs
 from ..costs._statistics import CostStatistics
 
@@ -103,9 +102,15 @@ class Loss(ABC):
         """
         return outputs
 
-    @inherit_docs(to_cost)
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Return the initial biases of a head: the mean cost vector, or 0 for other outputs.
+
+        Parameters
+        ----------
+        statistics : object
+            Statistics of the training costs with three arrays: `mean`, the mean cost vector
+            (n_decisions,); `class_mean`, the mean cost vector of each class (n_classes,
+            n_decisions); and `prior`, the class frequencies (n_classes,).
 
         Returns
         -------

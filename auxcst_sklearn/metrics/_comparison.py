@@ -20,25 +20,19 @@ from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._checks.calls import error_context, inherit_docs
+from .._checks.calls import error_context
 from .._checks.classifiers import fitted, probabilities
 from .._checks.data import as_labels, check_groups, check_row_order, label_index, sliceable
+from .._checks.nesting import final_estimator, fit_arguments, last_of
 from ..costs._account import Costs, columns_of
-from ..costs._evaluation import (
-    decided,
-    final_estimator,
-    fit_arguments,
-    last_of,
-    read_evaluated,
-)
-from ._measures import mean_cost, mean_interval
+from ..costs._evaluation import decided, read_evaluated
+from ._measures import mean_interval
 
 MOST_PROBABLE = "most probable class"
 # With more decisions, the table has no columns of shares, and one row of a constant decision.
 MANY_DECISIONS = 15
 
 
-@inherit_docs(mean_cost)
 def compare_costs(
     models: Mapping[str, Any],
     X: ArrayLike,
@@ -69,8 +63,16 @@ def compare_costs(
             (n_samples, n_classes, n_decisions), default=None
         Cost of each prediction for each sample, or a cost matrix for each sample if costs are known
         when deciding. Pass either `cost` or `cost_matrix`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, if `y` may lack one.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if predictions are decisions other than the classes; `classes`
+        then names the rows. By default the names of the costs, from
+        :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose index
+        holds the classes. Costs with names are matched by the labels; the order of plain arrays is
+        trusted.
     cv : int, cross-validation generator or iterable, default=5
         Folds, as in scikit-learn. With `groups`, the folds of an int split no group. Samples that
         are never tested, as with :class:`~sklearn.model_selection.TimeSeriesSplit`, are left out.

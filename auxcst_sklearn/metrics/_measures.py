@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._checks.calls import inherit_docs, warn
+from .._checks.calls import warn
 from .._checks.data import check_groups, check_row_order
 from ..costs._account import find_labels
 from ..costs._evaluation import decided, decisions_of, evaluated, mean_paid, read_scored
@@ -75,7 +75,6 @@ def mean_cost(
     return mean_paid(given, cost, cost_matrix, classes, decisions, sample_weight)
 
 
-@inherit_docs(mean_cost)
 def savings_score(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -92,7 +91,27 @@ def savings_score(
 
     Parameters
     ----------
-    As of :func:`mean_cost`.
+    y_true : array-like of shape (n_samples,)
+        True labels.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels.
+    cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+            (n_samples, n_classes, n_classes), default=None
+        Cost of each prediction for each sample, or each sample's cost matrix, of which the row of
+        the true class is used. Pass either `cost` or `cost_matrix`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row).
+    classes : array-like of shape (n_classes,), default=None
+        Labels of the cost columns, in their order. By default the labels of a DataFrame, otherwise
+        the sorted labels in `y_true` and `y_pred`.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if predictions are decisions other than the classes; `classes`
+        then names the rows. By default the names of the costs, from
+        :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose index
+        holds the classes. Costs with names are matched by the labels; the order of plain arrays is
+        trusted.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Sample weights.
 
     Returns
     -------
@@ -143,7 +162,6 @@ class CostDifference(NamedTuple):
     high: float
 
 
-@inherit_docs(mean_cost)
 def cost_difference(
     y_true: ArrayLike,
     y_pred_a: ArrayLike,
@@ -163,10 +181,26 @@ def cost_difference(
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        True labels.
     y_pred_a, y_pred_b : array-like of shape (n_samples,)
         Predicted labels of each model.
+    cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+            (n_samples, n_classes, n_classes), default=None
+        Cost of each prediction for each sample, or each sample's cost matrix, of which the row of
+        the true class is used. Pass either `cost` or `cost_matrix`.
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+        Cost of each prediction (column) for each true class (row).
     classes : array-like of shape (n_classes,), default=None
         As in :func:`mean_cost`; by default all labels that occur.
+    decisions : array-like of shape (n_decisions,), default=None
+        Labels of the cost columns, if predictions are decisions other than the classes; `classes`
+        then names the rows. By default the names of the costs, from
+        :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose index
+        holds the classes. Costs with names are matched by the labels; the order of plain arrays is
+        trusted.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Sample weights.
     groups : array-like of shape (n_samples,), default=None
         Groups of samples that are not independent, such as the rows of one customer; the interval
         then presumes independent groups.

@@ -161,7 +161,7 @@ class MapMeans(torch.autograd.Function):
 
 # How a head reads a hidden layer that has more than one axis of features.
 HEAD_INPUTS = ("mean", "flatten", "first", "last")
-HeadInput = Literal["mean", "flatten", "first", "last"] | Callable[[Tensor, Any], Tensor]
+HeadInput = Literal["auto", "mean", "flatten", "first", "last"] | Callable[[Tensor, Any], Tensor]
 
 
 class CostHead(nn.Linear):
@@ -185,6 +185,9 @@ class CostHead(nn.Linear):
         Axis of the channels or features in a batch of outputs.
     in_features : int, default=None
         Number of features that a callable `head_input` returns.
+    window : int, default=1
+        Side of the windows of feature maps whose means replace their values with "flatten", so that
+        a head on large maps has fewer weights.
 
     Examples
     --------
@@ -196,6 +199,8 @@ class CostHead(nn.Linear):
     ...     print(head.in_features, tuple(head(maps).shape))
     8 (5, 3)
     128 (5, 3)
+    >>> CostHead(maps.shape[1:], 3, "flatten", window=2).in_features
+    32
     """
 
     def __init__(
@@ -207,13 +212,16 @@ class CostHead(nn.Linear):
         *,
         axis: int = 1,
         in_features: int | None = None,
+        window: int = 1,
     ) -> None:
         self.axis = axis % (len(shape) + 1)
         if in_features is None:
-            in_features = prod(shape) if head_input == "flatten" else shape[self.axis - 1]
+            all_values = n_window_means(shape, window)
+            in_features = all_values if head_input == "flatten" else shape[self.axis - 1]
         super().__init__(in_features, n_classes)
         self.head_input = head_input
         self.gradient = gradient
+        self.window = window
 
     def forward(self, x: Tensor, inputs: Any = None) -> Tensor:
         """Outputs of the head, (n_samples, n_classes), in the precision of its weights.
@@ -237,7 +245,7 @@ class CostHead(nn.Linear):
         if callable(self.head_input):
             return self.head_input(x, inputs)
         if x.dim() == 2 or self.head_input == "flatten":
-            return x
+            return x if self.window == 1 else window_means(x, self.window)
         places = x.movedim(self.axis, -1).flatten(1, -2)  # (n_samples, n_places, n_features)
         mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
         is_masked = mask is not None and mask.shape == places.shape[:2]
@@ -253,6 +261,20 @@ class CostHead(nn.Linear):
     def extra_repr(self) -> str:
         """Show what is read."""
         return f"{super().extra_repr()}, head_input={self.head_input!r}, axis={self.axis}"
+
+
+def n_window_means(shape: Sequence[int], window: int) -> int:
+    """Number of the means of windows of feature maps; smaller windows at the far edges count."""
+    n_channels, *sides = shape
+    return n_channels * prod(-(-side // window) for side in sides)
+
+
+def window_means(x: Tensor, window: int) -> Tensor:
+    """Means of the windows of feature maps (n_samples, n_channels, ...)."""
+    sides = [min(window, side) for side in x.shape[2:]]
+    pool: Any = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(sides) - 1]
+    pooled: Tensor = pool(x, sides, ceil_mode=True, count_include_pad=False)
+    return pooled
 
 
 def place_weights(mask: Tensor, head_input: str) -> Tensor:

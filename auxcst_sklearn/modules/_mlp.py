@@ -11,7 +11,7 @@ with denoising autoencoders", ICML 2008.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -19,12 +19,12 @@ from torch.nn import functional as F  # noqa: N812
 
 from ..losses import SmoothOneSided, Target
 from ._layers import ACTIVATIONS, BatchedHead, BatchedLinear, SeededDropout
-from ._network import LayeredNetwork
+from ._network import AuxNetwork
 
 COST_LOSS = SmoothOneSided(tau=1.0)  # the defaults of CSAEPretrainedMLP were chosen with it
 
 
-class AuxMLP(LayeredNetwork):
+class AuxMLP(AuxNetwork):
     """Fully connected networks with auxiliary cost heads, computed at once.
 
     Inputs are (n_networks, n_samples, n_features), or (1, n_samples, n_features) for all networks,
@@ -32,7 +32,6 @@ class AuxMLP(LayeredNetwork):
     first layer learns factors for the inputs `scaled`.
     """
 
-    samples_last = True
     even_rows = 16
 
     def __init__(
@@ -63,6 +62,30 @@ class AuxMLP(LayeredNetwork):
         self.heads = nn.ModuleDict()
         for i in sorted(head_layers):
             self.heads[f"hidden{i + 1}"] = BatchedHead(width[i], n_classes, n_networks)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the main head, (n_networks, n_samples, n_classes)."""
+        return self.output(self._run(x, heads={})[0])
+
+    def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
+        """Outputs of every head, or of some, and of the output."""
+        heads = {n: self.heads[n] for n in self.heads if among is None or n in among}
+        x, outputs = self._run(x, heads)
+        return [*outputs, self.output(x)]
+
+    def _run(
+        self, x: Tensor, heads: Mapping[str, nn.Module], n_layers: int | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Output of the last hidden layer, and of the heads of all layers."""
+        # Fully connected layers multiply (n_out, n_in) by (n_in, n_samples), so samples are the
+        # last axis until the heads.
+        x, outputs = self.inputs(x).expand(self.n_networks, -1, -1).mT, []
+        with self.hidden_precision(x):
+            for name, layer in list(self.hidden.items())[:n_layers]:
+                x = layer(x)
+                if name in heads:
+                    outputs.append(heads[name](x))
+        return x, outputs
 
     def code(self, x: Tensor, n_layers: int) -> Tensor:
         """Output of the first `n_layers` hidden layers, (n_networks, n_samples, ...)."""

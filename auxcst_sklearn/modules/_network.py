@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from operator import attrgetter
@@ -59,6 +59,7 @@ class AuxNetwork(nn.Module):
     bf16: bool = False
     n_networks: int = 1
     even_rows: int = 1  # size of a batch whose rows are all rounded alike
+    head_gradient: float = 1.0  # factor of the gradient that heads send into the hidden layers
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -116,44 +117,6 @@ class AuxNetwork(nn.Module):
         return SideBySide(networks)
 
 
-class LayeredNetwork(AuxNetwork):
-    """A sequence of hidden layers, as in the figure of the paper.
-
-    In addition to `output` and `heads`, subclasses set `inputs`, a module that prepares the inputs,
-    and `hidden`, the hidden layers by name.
-    """
-
-    inputs: nn.Module
-    hidden: nn.ModuleDict
-    samples_last = False  # whether hidden layers take (n_networks, n_features, n_samples)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Outputs of the main head, (n_samples, n_classes)."""
-        return self.output(self._run(x, heads={})[0])
-
-    def forward_heads(self, x: Tensor, among: Collection[str] | None = None) -> list[Tensor]:
-        """Outputs of every head, or of some, and of the output."""
-        heads = {n: self.heads[n] for n in self.heads if among is None or n in among}
-        x, outputs = self._run(x, heads)
-        return [*outputs, self.output(x)]
-
-    def _run(
-        self, x: Tensor, heads: Mapping[str, nn.Module], n_layers: int | None = None
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Output of the last hidden layer, and of the heads of all layers."""
-        x, outputs = self.inputs(x), []
-        if self.samples_last:
-            # Fully connected layers multiply (n_out, n_in) by (n_in, n_samples), so samples are the
-            # last axis until the heads.
-            x = x.expand(self.n_networks, -1, -1).mT
-        with self.hidden_precision(x):
-            for name, layer in list(self.hidden.items())[:n_layers]:
-                x = layer(x)
-                if name in heads:
-                    outputs.append(heads[name](x))
-        return x, outputs
-
-
 class SideBySide(AuxNetwork):
     """Networks of one architecture that are computed one by one, such as convolutions.
 
@@ -172,6 +135,7 @@ class SideBySide(AuxNetwork):
             )
         self.networks = nn.ModuleList(networks)
         self.n_networks = len(networks)
+        self.head_gradient = networks[0].head_gradient
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -228,6 +192,7 @@ class ClassAndCostNetwork(AuxNetwork):
         self.costs = costs
         self.n_networks = classes.n_networks
         self.even_rows = classes.even_rows
+        self.head_gradient = classes.head_gradient
 
     @property
     def layers(self) -> tuple[str, ...]:

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, version_converter
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.tree import BaseDecisionTree
 from torch import Tensor
 
-from .._checks.classifiers import parts
 from .._checks.data import holds_categories, is_frame, select
-from .._estimators.prediction import DecisionModule
+from .._checks.nesting import walk
+from .._estimators.export import DecisionModule
 from .._inputs.arrays import ImagePreprocessor
 from .._inputs.columns import UNKNOWN
 from .._inputs.lazy_rows import exceeds_float32
@@ -130,7 +129,7 @@ def rows_of_steps(model: Pipeline, graph: Graph, rows: GraphRows) -> GraphRows:
 def estimates(model: Any, graph: Graph, rows: GraphRows, **options: Any) -> str:
     """Probabilities, or scores with `raw_scores`, of a classifier, in float64."""
     name = type(model).__name__ + (", whose raw scores a calibrator reads," if options else "")
-    trees = [tree.tree_ for tree in parts(model, BaseDecisionTree) if hasattr(tree, "tree_")]
+    trees = _attributes(model, "tree_")
     if any(np.isinf(tree.threshold).any() for tree in trees):
         raise ValueError(  # skl2onnx would not end
             f"{name} has trees that split missing values, which skl2onnx cannot convert. Fill "
@@ -162,7 +161,7 @@ def _converted(
         ) from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
-    for values in _fitted(model, "statistics_"):
+    for values in _attributes(model, "statistics_"):
         if values.dtype.kind == "f":
             graph.imputed.update(zip(values.astype(np.float32).tolist(), values.tolist()))
     part = version_converter.convert_version(part, OPSET)
@@ -196,7 +195,7 @@ def _missing_category(model: Any) -> str:
 
     It takes the string for the category, where Python has None or NaN.
     """
-    encoders = _fitted(model, "categories_")
+    encoders = _attributes(model, "categories_")
     levels = [level for encoder in encoders for level in np.concatenate(encoder)]
     names = {str(level) for level in levels if level is None or level != level}
     if len(names) != 1 or not (names | {""}).isdisjoint(levels):
@@ -204,13 +203,9 @@ def _missing_category(model: Any) -> str:
     return names.pop()
 
 
-def _fitted(step: Any, name: str) -> Iterator[Any]:
-    """An attribute of the steps that have it, inside of pipelines and by columns."""
-    parts = getattr(step, "steps", getattr(step, "transformers_", ()))
-    for _, part, *_ in parts:
-        yield from _fitted(part, name)
-    if hasattr(step, name):
-        yield getattr(step, name)
+def _attributes(model: Any, name: str) -> list[Any]:
+    """A fitted attribute of all models inside of a model that have it."""
+    return [vars(part)[name] for part in walk(model) if name in getattr(part, "__dict__", ())]
 
 
 # -------------------------------------------------------------------- networks

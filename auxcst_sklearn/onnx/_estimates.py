@@ -19,13 +19,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from .._checks.data import label_index
+from .._checks.nesting import delegate
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.ensemble import CostSensitiveEnsembleClassifier
 from .._estimators.members import FoldMean
 from .._estimators.table_models import TableBoosting, TableLogistic
 from .._training.geometric_mean import SMALLEST
-from ..costs._evaluation import is_search
 from ._converted import coded_rows, estimates, network_estimates, rows_of_steps
 from ._graph import MATRICES, Graph, GraphRows
 from ._trees import boosting_scores, category_codes, forest_probability
@@ -74,9 +74,8 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
     kind = type(model)
     if kind is Pipeline:
         return probability(model[-1], graph, rows_of_steps(model, graph, rows))
-    if kind is FrozenEstimator or is_search(model):
-        fitted = model.estimator if kind is FrozenEstimator else model.best_estimator_
-        return probability(fitted, graph, rows)
+    if (inner := delegate(model)) is not None:
+        return probability(inner, graph, rows)
     if kind is TableLogistic:
         return probability(make_pipeline(model.encoder_, model.model_), graph, rows)
     if isinstance(model, BaseCostSensitiveNet):

@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
+from skorch.helper import SliceDict
 
 from .._checks.data import are_named, is_frame
+from .._checks.nesting import before_last
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from .._inputs.named import as_arrays
-from ..costs._evaluation import before_last
 
 
 def to_onnx(
@@ -50,13 +51,14 @@ def to_onnx(
         and an array as weights.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Some rows in the form passed to `predict`, which determine the names and types of the
-        inputs, and on which the file is compared with the model: pass some hundred, with missing
-        values if there are any. An array is one input ``"X"``: float32 and uint8 keep their type,
-        all others are float64; sparse rows are passed to the file as dense ones. Texts for a
-        ``TfidfVectorizer``, (n,), are one input of strings. A DataFrame has an
-        input of shape (n, 1) for each column, with its name: of strings for string columns, float64
-        for all others. The name of an output or of ``"cost_matrices"`` becomes ``"cost_"`` and the
-        like. A missing number is NaN, a missing string ``""``.
+        inputs, and on which the file is compared with the model: pass some hundred, with the
+        missing values, rare categories and lengths of sequences that the service will see. An array
+        is one input ``"X"``: float32 and uint8 keep their type, all others are float64; sparse rows
+        are passed to the file as dense ones. Texts for a ``TfidfVectorizer``, (n,), are one input
+        of strings. A DataFrame has an input of shape (n, 1) for each column, with its name: of
+        strings for string columns, float64 for all others. The name of an output or of
+        ``"cost_matrices"`` becomes ``"cost_"`` and the like. A missing number is NaN, a missing
+        string ``""``.
     path : str or Path, default=None
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
@@ -90,9 +92,8 @@ def to_onnx(
     meaningless costs.
 
     The converters of other packages are wrong for some models. The file is therefore run on up to
-    500 rows of `X`, and on 500 rows whose values are drawn column by column, with numbers half-way
-    between neighbours, missing values and unseen categories where the model takes them. Costs and
-    probabilities agree to 1e-5 of the largest one of a row, and decisions unless costs are as
+    500 rows of `X`, or 100 if they are sparse. What does not occur in them is not compared. Costs
+    and probabilities agree to 1e-5 of the largest one of a row, and decisions unless costs are as
     close. With isotonic calibration, which has steps, 2% of the rows may differ.
 
     ``""`` is a missing string for the file and for the estimators of this package. For encoders of
@@ -116,10 +117,11 @@ def to_onnx(
         )
     check_is_fitted(estimator)
     takes_costs = estimator._known_costs if cost_input == "auto" else cost_input
+    loss = getattr(estimator, "loss", None)
     if takes_costs and not estimator._has_probabilities():
         raise ValueError(
-            f"cost_input={cost_input!r} needs class probabilities, but loss={estimator.loss!r} has "
-            "none; use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
+            f"cost_input={cost_input!r} needs class probabilities, but loss={loss!r} has none; "
+            "use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
         )
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(
@@ -151,8 +153,6 @@ def to_onnx(
 def _rows(X: Any) -> Any:
     """A DataFrame, arrays by name, or an array."""
     if are_named(X):
-        from skorch.helper import SliceDict  # skorch is slow to import: on first use
-
         return SliceDict(**as_arrays(X))
     if is_frame(X):
         return X

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks.calls import inherit_docs
-from ._drawing import COLORS, Display, amount, axes, tidy
+from ._drawing import COLORS, amount, axes, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +49,6 @@ class CostComparisonDisplay:
     comparison: Any
 
     @classmethod
-    @inherit_docs(Display)
     def from_comparison(cls, comparison: Any, **plot_kw: Any) -> CostComparisonDisplay:
         """Draw the differences of a comparison.
 
@@ -58,10 +56,16 @@ class CostComparisonDisplay:
         ----------
         comparison : DataFrame or mapping
             The result of :func:`auxcst_sklearn.metrics.compare_costs`.
+        **plot_kw : dict
+            Arguments of :meth:`plot`, such as `ax`.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
         """
         return cls(comparison).plot(**plot_kw)
 
-    @inherit_docs(Display)
     def plot(
         self, ax: Axes | None = None, *, rows: Sequence[str] | None = None, unit: str | None = None
     ) -> CostComparisonDisplay:
@@ -69,8 +73,17 @@ class CostComparisonDisplay:
 
         Parameters
         ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. If None, a new figure is created.
         rows : sequence of str, default=None
             Names of the rows to draw. If None, all rows are drawn.
+        unit : str, default=None
+            Unit of the costs, such as "EUR".
+
+        Returns
+        -------
+        display : object
+            The drawn display.
 
         Raises
         ------

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import ConfusionMatrixDisplay
 
-from .._checks.calls import inherit_docs
 from .._checks.data import as_labels, label_index
-from ..costs._evaluation import decided, decisions_of, evaluated, final_estimator, read_scored
-from ..metrics._measures import mean_cost
-from ._drawing import Display, amount
+from .._checks.nesting import final_estimator
+from ..costs._evaluation import decided, decisions_of, evaluated, read_scored
+from ._drawing import amount
 
 
 class CostConfusionDisplay(ConfusionMatrixDisplay):
@@ -50,7 +49,6 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         self.decisions = decisions
 
     @classmethod
-    @inherit_docs(Display)
     def from_estimator(
         cls,
         estimator: Any,
@@ -66,12 +64,21 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
 
         Parameters
         ----------
+        estimator : estimator
+            Fitted classifier, or a pipeline or search that ends with a classifier.
+        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+            Samples and their true labels.
         cost, cost_matrix, sample_weight : array-like or DataFrame, default=None
             Same as in :meth:`from_predictions`, in the order of `classes_` and `decisions_`.
             Without costs, the `cost_matrix` of the estimator is used. Cost matrices of samples are
             also used for the decisions.
         **kwargs : dict
             Other arguments of :meth:`from_predictions` and :meth:`plot`.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
         """
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
@@ -82,7 +89,6 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         return cls.from_predictions(y, decisions=decisions_of(estimator), **kwargs)
 
     @classmethod
-    @inherit_docs(Display, mean_cost)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -102,15 +108,41 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
 
         Parameters
         ----------
-        Same as in :func:`auxcst_sklearn.metrics.mean_cost`, and:
-
+        y_true : array-like of shape (n_samples,)
+            True labels.
+        y_pred : array-like of shape (n_samples,)
+            Predicted labels.
+        cost : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape \
+                (n_samples, n_classes, n_classes), default=None
+            Cost of each prediction for each sample, or each sample's cost matrix, of which the row
+            of the true class is used. Pass either `cost` or `cost_matrix`.
+        cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+            Cost of each prediction (column) for each true class (row).
+        classes : array-like of shape (n_classes,), default=None
+            Labels of the cost columns, in their order. By default the labels of a DataFrame,
+            otherwise the sorted labels in `y_true` and `y_pred`.
+        decisions : array-like of shape (n_decisions,), default=None
+            Labels of the cost columns, if predictions are decisions other than the classes;
+            `classes` then names the rows. By default the names of the costs, from
+            :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose
+            index holds the classes. Costs with names are matched by the labels; the order of plain
+            arrays is trusted.
         labels : array-like, default=None
             The classes to draw, in the order of the axes. If None, all `classes` in their order.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
         normalize : {"true", "pred", "all"}, default=None
             Divide costs by the number of samples of the true class (row), of the prediction
             (column), or of the whole matrix. With "all", the matrix adds up to the mean cost.
         display_labels : array-like, default=None
             Names on the axes, in the order of `labels`. If None, `labels` themselves.
+        **plot_kw : dict
+            Arguments of :meth:`plot`, such as `ax`.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
         """
         named = classes, decisions, sample_weight
         predictions = {"y_true": y_true, "y_pred": y_pred}

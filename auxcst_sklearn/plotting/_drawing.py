@@ -12,29 +12,6 @@ if TYPE_CHECKING:
 COLORS = ["#0072B2", "#D55E00", "#009E73"]
 
 
-class Display:
-    """Descriptions that the methods of all displays share.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted classifier, or a pipeline or search that ends with a classifier.
-    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
-        Samples and their true labels.
-    ax : matplotlib Axes, default=None
-        Axes to draw on. If None, a new figure is created.
-    unit : str, default=None
-        Unit of the costs, such as "EUR".
-    **plot_kw : dict
-        Arguments of :meth:`plot`, such as `ax`.
-
-    Returns
-    -------
-    display : object
-        The drawn display.
-    """
-
-
 def axes(ax: Axes | None) -> Axes:
     try:
         import matplotlib.pyplot as plt

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import inherit_docs
-from ..costs._evaluation import final_estimator
-from ._drawing import Display, axes, draw_legend, tidy
+from .._checks.nesting import final_estimator
+from ._drawing import axes, draw_legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +33,9 @@ class LayerLossDisplay:
         there is more than one head, "total", the weighted sum that was minimised, comes last.
     held_out : dict of str to ndarray of shape (n_epochs,), default=None
         Losses on validation samples. They are drawn dashed.
+    weights : dict of str to float, default=None
+        Weight of each layer in the class probabilities, for the legend, if they are a weighted
+        average of several layers.
 
     Attributes
     ----------
@@ -57,9 +59,9 @@ class LayerLossDisplay:
     epochs: NDArray[Any]
     losses: Losses
     held_out: Losses | None = None
+    weights: dict[str, float] | None = None
 
     @classmethod
-    @inherit_docs(Display)
     def from_estimator(cls, estimator: Any, **plot_kw: Any) -> LayerLossDisplay:
         """Draw the training of a fitted network.
 
@@ -71,6 +73,13 @@ class LayerLossDisplay:
         ----------
         estimator : estimator
             Fitted network, or a pipeline or search that ends with a network.
+        **plot_kw : dict
+            Arguments of :meth:`plot`, such as `ax`.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
 
         Raises
         ------
@@ -86,11 +95,24 @@ class LayerLossDisplay:
             )
         epochs = np.array([record["epoch"] for record in network.history_])
         train, held_out = (_losses(network.history_, part) for part in ("train", "valid"))
-        return cls(epochs, train, held_out or None).plot(**plot_kw)
+        weights = None
+        if network.net_.head_weights is not None:
+            weights = dict(zip(network.net_.module_.layers, network.head_weights_.tolist()))
+        return cls(epochs, train, held_out or None, weights).plot(**plot_kw)
 
-    @inherit_docs(Display)
     def plot(self, ax: Axes | None = None) -> LayerLossDisplay:
-        """Draw the curves."""
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. If None, a new figure is created.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
+        """
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         self.lines_ = self._draw(self.losses, "-")
@@ -99,8 +121,13 @@ class LayerLossDisplay:
         ax.set(xlabel="epoch", ylabel=name)
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         tidy(ax)
-        self.legend_ = draw_legend(ax, "loss of")
+        self.legend_ = draw_legend(ax, "loss of (weight)" if self.weights else "loss of")
         return self
+
+    def _label(self, layer: str) -> str:
+        if self.weights is None or layer == "total":
+            return layer
+        return f"{layer} ({self.weights[layer]:.2f})"
 
     def _draw(self, losses: Losses, linestyle: str) -> dict[str, Any]:
         """A curve for each head, from dark to light; solid curves have labels."""
@@ -113,7 +140,7 @@ class LayerLossDisplay:
                 self.epochs,
                 loss,
                 color="0.55" if layer == "total" else shade,
-                label=layer if linestyle == "-" else None,
+                label=self._label(layer) if linestyle == "-" else None,
                 linestyle=linestyle,
                 marker="o" if len(loss) == 1 else None,
             )

@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import inherit_docs
 from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import check_row_order, shorten
-from ..costs._evaluation import decisions_of, evaluated, final_estimator, read_scored
-from ..metrics import _measures
-from ._drawing import COLORS, Display, amount, axes, draw_legend, share, tidy
+from .._checks.nesting import final_estimator
+from ..costs._evaluation import decisions_of, evaluated, read_scored
+from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +100,6 @@ class CostThresholdDisplay:
         self.best_alert_rate = float(self.alert_rate[best])
 
     @classmethod
-    @inherit_docs(Display)
     def from_estimator(
         cls,
         estimator: Any,
@@ -121,11 +119,20 @@ class CostThresholdDisplay:
         estimator : estimator
             Fitted binary classifier with `predict_proba`, or a pipeline or search that ends with
             such a classifier.
+        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+            Samples and their true labels.
         cost, cost_matrix : array-like or DataFrame, default=None
             Same as in :meth:`from_predictions`, in the order of `classes_`. Without costs, the
             `cost_matrix` of the estimator is used.
         pos_label, sample_weight : label and array-like of shape (n_samples,), default=None
             Same as in :meth:`from_predictions`.
+        **plot_kw : dict
+            Arguments of :meth:`plot`, such as `ax`.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
 
         Raises
         ------
@@ -149,7 +156,6 @@ class CostThresholdDisplay:
         return cls._of(p[:, costs.positive], costs).plot(**plot_kw)
 
     @classmethod
-    @inherit_docs(Display, _measures.mean_cost)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -171,11 +177,22 @@ class CostThresholdDisplay:
         cost : array-like of shape (n_samples, 2, 2) or (n_samples, 2), or DataFrame, default=None
             Cost matrix of each sample, or the row of its true class. The Bayes decision is only
             known for matrices. Pass either `cost` or `cost_matrix`.
+        cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+            Cost of each prediction (column) for each true class (row).
         classes : array-like of shape (2,), default=None
             Labels of the cost columns, in their order. If None, the labels of a DataFrame,
             otherwise the sorted labels of `y_true`.
         pos_label : label, default=None
             The positive class. If None, the greater label, which must be a number.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+        **plot_kw : dict
+            Arguments of :meth:`plot`, such as `ax`.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
 
         Raises
         ------
@@ -196,7 +213,6 @@ class CostThresholdDisplay:
         found: dict[str, Any] = {**costs.bayes(probability), "pos_label": pos_label}
         return cls(*costs.curve(probability), **found)
 
-    @inherit_docs(Display)
     def plot(
         self,
         ax: Axes | None = None,
@@ -207,8 +223,15 @@ class CostThresholdDisplay:
 
         Parameters
         ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. If None, a new figure is created.
         xscale : {"linear", "log"}, default="linear"
             Scale of the thresholds. A logarithmic scale shows more detail if positives are rare.
+
+        Returns
+        -------
+        display : object
+            The drawn display.
         """
         lowest = 0.0 if xscale == "linear" else min(self.thresholds[self.thresholds > 0][0], 0.5)
         self.ax_ = ax = axes(ax)

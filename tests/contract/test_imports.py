@@ -30,6 +30,7 @@ STEPS = {
     "base",
     "calibration",
     "decision",
+    "export",
     "fingerprint",
     "fit_steps",
     "parameters",

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxNet
+from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensitiveAuxNet
 from auxcst_sklearn._training.geometric_mean import weights_if_better
 from auxcst_sklearn.modules import CostHead
 from auxcst_sklearn.onnx import to_onnx
@@ -177,18 +177,54 @@ def test_an_ensemble_is_left_when_heads_are_not_combined_any_longer(rows):
     np.testing.assert_array_equal(model.head_weights_, [0, 0, 1])
 
 
-def test_only_modules_with_weights_combine(rows):
+@pytest.mark.parametrize("module", [module_with_weights, module_with_weights()])
+def test_heads_of_new_and_of_trained_modules_are_averaged(rows, module):
     X, y = rows
     known = {"cost_matrix": COST, "max_epochs": 2, "random_state": 0}
-    made = CostSensitiveAuxNet(module_with_weights, **known).fit(X, y)
-    given = CostSensitiveAuxNet(module_with_weights(), **known).fit(X, y)
-    asked = CostSensitiveAuxNet(
-        module_with_weights, early_stopping=True, combine_heads=True, **known
-    ).fit(X, y)
+    model = CostSensitiveAuxNet(module, **known).fit(X, y)
+    alone = CostSensitiveAuxNet(module, combine_heads=False, **known).fit(X, y)
 
-    assert not made.head_weights_[:-1].any()
-    assert given.head_weights_[:-1].any()
-    assert asked.head_weights_[:-1].any()
+    assert model.head_weights_[:-1].any()
+    assert not alone.head_weights_[:-1].any()
+    assert model.training_.combine_heads
+    assert not alone.training_.combine_heads
+
+
+def test_heads_of_images_are_averaged(rows):
+    X, y = rows
+    images = X.reshape(-1, 1, 8, 8)
+    known = {"channels": (8, 16), "max_epochs": 6, "random_state": 0, "cost_matrix": COST}
+    model = CostSensitiveAuxCNN(**known).fit(images[:1000], y[:1000])
+    alone = CostSensitiveAuxCNN(combine_heads=False, **known).fit(images[:1000], y[:1000])
+
+    assert model.head_weights_.shape == (2,)
+    assert model.head_weights_[0] > 0
+    assert alone.head_weights_ == pytest.approx([0, 1 / alone.temperature_])
+    losses = [log_loss(y[1000:], m.predict_proba(images[1000:])) for m in (model, alone)]
+    assert losses[0] < losses[1]
+
+
+def test_alpha_may_be_a_function_of_the_number_of_heads(rows):
+    X, y = rows
+    asked = []
+
+    def falling(n_heads):
+        asked.append(n_heads)
+        return [0.5 ** (i + 1) for i in range(n_heads)]
+
+    known = {"max_epochs": 2, "random_state": 0, "n_networks": 1}
+    models = [
+        CostSensitiveAuxNet(module_with_weights, alpha=alpha, **known).fit(X, y)
+        for alpha in (falling, [0.5, 0.25])
+    ]
+    assert asked == [2]
+    np.testing.assert_array_equal(*(model.predict_proba(X) for model in models))
+
+    for depth in (2, 4):
+        deep = CostSensitiveAuxMLP(depth=depth, width=8, alpha=falling, max_epochs=2).fit(X, y)
+        assert len(deep.hidden_layers_) == depth - 1
+    with pytest.raises(ValueError, match=r"alpha=.* has 1 values; expected one number, or 2"):
+        CostSensitiveAuxNet(module_with_weights, alpha=lambda n: [0.5], **known).fit(X, y)
 
 
 def test_an_ensemble_that_gains_less_than_its_noise_is_not_used():

@@ -11,7 +11,7 @@ from auxcst_sklearn._estimators.parameters import (
     layers_with_head,
     per_layer,
 )
-from auxcst_sklearn._training.schedule import OPTIMIZERS, optimizer_arguments, resolve_batch_size
+from auxcst_sklearn._training.schedule import OPTIMIZERS, optimizer_arguments
 
 
 def test_per_layer():
@@ -84,9 +84,3 @@ def test_check_net_params():
         check_net_params({"max_epochs": 7})
     with pytest.raises(ValueError, match="sets itself or ignores"):
         check_net_params({"iterator_train__shuffle": False})
-
-
-@pytest.mark.parametrize(("n", "size"), [(10, 16), (640, 20), (4096, 128), (10**6, 128)])
-def test_batch_size_grows_with_the_data(n, size):
-    assert resolve_batch_size("auto", n, 128) == size
-    assert resolve_batch_size(50, n, 128) == 50

@@ -12,19 +12,15 @@ X = np.random.RandomState(0).normal(size=(10_000, 4)).astype(np.float32)
 
 @pytest.mark.parametrize("found", [X, 0.5 * X, 5 * X, abs(X) > 1, X + 3, 0 * X, 0 * X + 8])
 def test_auto_leaves_inputs_of_order_one_and_constant_ones(found):
-    assert feature_scale(found.astype(np.float32), "auto") is None
+    assert feature_scale(found.astype(np.float32), "as_needed") is None
 
 
-def test_auto_leaves_sparse_inputs():
-    assert feature_scale(sparse.csr_array(100 * X), "auto") is None
+def feature_scale(features, which):
+    return center_and_scale(FeatureStatistics().update(features), which)
 
 
-def feature_scale(features, standardize):
-    return center_and_scale(FeatureStatistics().update(features), standardize)
-
-
-def center_and_scale(statistics, standardize):
-    found = scaling_of(statistics, standardize)
+def center_and_scale(statistics, which):
+    found = scaling_of(statistics, which)
     return (found.center, found.scale) if found.changes else None
 
 
@@ -35,23 +31,19 @@ def test_blocks_of_rows_add_up():
         blocks.update(block)
 
     for found, expected in zip(
-        center_and_scale(blocks, "auto"), feature_scale(mixed, "auto"), strict=True
+        center_and_scale(blocks, "as_needed"), feature_scale(mixed, "as_needed"), strict=True
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("standardize", ["auto", True])
-def test_sparse_rows_after_dense_ones_count_as_they_would_if_dense(standardize):
+@pytest.mark.parametrize("which", ["as_needed", "each"])
+def test_sparse_rows_after_dense_ones_count_as_they_would_if_dense(which):
     dense = 100 * X + 7
 
     found = FeatureStatistics().update(dense[:50]).update(sparse.csr_array(dense[50:]))
 
-    for mixed, expected in zip(
-        center_and_scale(found, standardize), feature_scale(dense, standardize)
-    ):
+    for mixed, expected in zip(center_and_scale(found, which), feature_scale(dense, which)):
         np.testing.assert_allclose(mixed, expected, rtol=1e-6)
-    first = FeatureStatistics().update(sparse.csr_array(dense[50:])).update(dense[:50])
-    assert center_and_scale(first, "auto") is None
     constant = np.full((50, 4), 7.0)
     mixed = FeatureStatistics().update(sparse.csr_array(dense)).update(constant)
     np.testing.assert_allclose(mixed.mean, np.vstack([dense, constant]).mean(axis=0), rtol=1e-5)
@@ -63,7 +55,9 @@ def test_sparse_entries_of_one_place_count_as_their_sum():
         (np.repeat(once.data / 2, 2), np.repeat(once.indices, 2), 2 * once.indptr), once.shape
     )
 
-    for found, expected in zip(feature_scale(twice, True), feature_scale(once, True), strict=True):
+    for found, expected in zip(
+        feature_scale(twice, "each"), feature_scale(once, "each"), strict=True
+    ):
         np.testing.assert_allclose(found, expected)
     assert twice.nnz == 2 * once.nnz
 
@@ -80,18 +74,18 @@ def pixels(unit):
 def test_auto_gives_features_of_one_unit_one_scale(unit):
     images = pixels(unit)
 
-    center, scale = feature_scale(images, "auto")
+    center, scale = feature_scale(images, "as_needed")
 
     np.testing.assert_allclose(center, images.mean(0), rtol=1e-3)
     expected = np.sqrt(np.mean(images[:, :6].var(axis=0)))
     np.testing.assert_allclose(scale, np.full(7, expected), rtol=1e-3)
-    assert feature_scale(pixels(1.0), "auto") is None
+    assert feature_scale(pixels(1.0), "as_needed") is None
 
 
 def test_features_beside_pixels_have_a_scale_of_their_own():
     both = np.hstack([pixels(1.0), 1000 + 50 * X[:, :1]])
 
-    center, scale = feature_scale(both, "auto")
+    center, scale = feature_scale(both, "as_needed")
 
     np.testing.assert_allclose(center, [*[0] * 7, 1000], rtol=1e-2)
     np.testing.assert_allclose(scale, [*[1] * 7, 50], rtol=0.02)
@@ -104,17 +98,17 @@ def test_a_flag_or_rate_beside_percentages_has_a_scale_of_its_own():
     table = np.hstack([percents, others])
     table[0, 20:] = 0
 
-    _, scale = feature_scale(table, "auto")
+    _, scale = feature_scale(table, "as_needed")
 
     np.testing.assert_allclose(scale, [*[percents.std()] * 20, 1, 1, 1], rtol=0.01)
 
 
 @pytest.mark.parametrize("value", [2024.0, -8.1e18, 1e30])
-@pytest.mark.parametrize("standardize", ["auto", True])
-def test_constant_features_of_any_size_are_ignored(value, standardize):
+@pytest.mark.parametrize("which", ["as_needed", "each"])
+def test_constant_features_of_any_size_are_ignored(value, which):
     table = np.hstack([X, np.full((10_000, 1), value)])
 
-    scaling = scaling_of(FeatureStatistics().update(table), standardize)
+    scaling = scaling_of(FeatureStatistics().update(table), which)
 
     constant = scaling.apply(table, np.zeros(5, bool))[:, 4]
     np.testing.assert_allclose(constant, 0, atol=1e-6)
@@ -126,7 +120,7 @@ def test_constant_features_of_any_size_are_ignored(value, standardize):
 def test_one_narrow_or_wide_column_among_others_gets_its_own_scale(deviation):
     mixed = X * np.array([1, 1, deviation, 1], np.float32)
 
-    _, scale = feature_scale(mixed, "auto")
+    _, scale = feature_scale(mixed, "as_needed")
 
     np.testing.assert_allclose(scale, [1, 1, deviation, 1], rtol=0.02)
 
@@ -138,11 +132,11 @@ def accuracy(raw, y):
 
 
 @pytest.mark.parametrize("share", [0.005, 0.02, 0.1, 0.2])
-@pytest.mark.parametrize("standardize", ["auto", True])
-def test_a_code_for_missing_values_does_not_determine_the_scale(share, standardize):
+@pytest.mark.parametrize("which", ["as_needed", "each"])
+def test_a_code_for_missing_values_does_not_determine_the_scale(share, which):
     coded = np.where(np.random.RandomState(1).uniform(size=X.shape) < share, -999, X)
 
-    scaling = scaling_of(FeatureStatistics().update(coded), standardize)
+    scaling = scaling_of(FeatureStatistics().update(coded), which)
 
     assert scaling.heavy.all()
     np.testing.assert_allclose(scaling.scale, 1, atol=0.6)
@@ -161,18 +155,19 @@ def test_values_beside_a_code_for_missing_ones_are_learnt():
 
 
 @pytest.mark.parametrize(
-    ("kind", "standardize"), [(np.asarray, "auto"), (np.asarray, True), (sparse.csr_array, True)]
+    ("kind", "which"),
+    [(np.asarray, "as_needed"), (np.asarray, "each"), (sparse.csr_array, "each")],
 )
 @pytest.mark.parametrize("unit", [1e-3, 1, 100.0])
-def test_features_of_different_units_have_scales_of_their_own(kind, standardize, unit):
+def test_features_of_different_units_have_scales_of_their_own(kind, which, unit):
     raw = unit * (np.array([1, 1000, 0.1, 0], np.float32) * X + 1)
 
-    center, scale = feature_scale(kind(raw), standardize)
+    center, scale = feature_scale(kind(raw), which)
 
     np.testing.assert_allclose(center, raw.mean(0), rtol=1e-3)
     expected = [unit, unit * 1000, unit * 0.1, max(1, unit)]
     np.testing.assert_allclose(scale, expected, rtol=0.02)
-    assert feature_scale(kind(raw), False) is None
+    assert feature_scale(kind(raw), "none") is None
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
@@ -222,12 +217,12 @@ def test_rows_without_weight_do_not_count():
 
 
 @pytest.mark.parametrize("n", [60, 400, 10_000])
-@pytest.mark.parametrize("standardize", ["auto", True])
-def test_an_outlier_does_not_squeeze_its_column(n, standardize):
+@pytest.mark.parametrize("which", ["as_needed", "each"])
+def test_an_outlier_does_not_squeeze_its_column(n, which):
     narrow = X[:n].astype(np.float64)
     narrow[0, 1] = 1e6
 
-    found = scaling_of(FeatureStatistics().update(narrow), standardize)
+    found = scaling_of(FeatureStatistics().update(narrow), which)
 
     assert found.heavy.tolist() == [False, True, False, False]
     low, median, high = np.percentile(narrow[:4096, 1], [25, 50, 75])
@@ -239,12 +234,12 @@ def test_an_outlier_does_not_squeeze_its_column(n, standardize):
     assert 9.9 < rows[0, 1] <= 10
     z = (narrow[:, 1] - found.center[1]) / found.scale[1]
     np.testing.assert_allclose(rows[:, 1], z / np.sqrt(1 + (z / 10) ** 2), rtol=1e-5)
-    if standardize == "auto":  # the others are of order one
+    if which == "as_needed":  # the others are of order one
         np.testing.assert_array_equal(rows[:, [0, 2, 3]], X[:n, [0, 2, 3]])
 
 
 def test_an_outlier_beyond_those_of_the_training_is_no_infinity():
-    found = scaling_of(FeatureStatistics().update(np.vstack([X, [[1e6, 0, 0, 0]]])), "auto")
+    found = scaling_of(FeatureStatistics().update(np.vstack([X, [[1e6, 0, 0, 0]]])), "as_needed")
 
     rows = found.apply(np.array([[1e308, 0, 0, 0], [-1e308, 0, 0, 0]]), np.zeros(4, dtype=bool))
 
@@ -255,14 +250,14 @@ def test_a_rare_flag_keeps_its_deviation():
     flag = np.zeros((10_000, 1))
     flag[:20] = 1
 
-    found = scaling_of(FeatureStatistics().update(flag), "auto")
+    found = scaling_of(FeatureStatistics().update(flag), "as_needed")
 
     np.testing.assert_allclose(found.center, flag.mean())
     np.testing.assert_allclose(found.scale, flag.std())
 
 
 def test_float32_rows_without_a_scale_are_not_copied():
-    found = scaling_of(FeatureStatistics().update(X), "auto")
+    found = scaling_of(FeatureStatistics().update(X), "as_needed")
 
     assert found.apply(X, np.zeros(4, dtype=bool)) is X
 
@@ -292,12 +287,12 @@ SEVERAL_SCALES = {
 
 
 @pytest.mark.parametrize("kind", SEVERAL_SCALES)
-@pytest.mark.parametrize("standardize", ["auto", True])
-def test_frequent_values_that_differ_stay_apart(kind, standardize):
+@pytest.mark.parametrize("which", ["as_needed", "each"])
+def test_frequent_values_that_differ_stay_apart(kind, which):
     column = SEVERAL_SCALES[kind](np.random.default_rng(0), 4000)
     table = np.column_stack([column, X[:4000, 0]])
 
-    scaling = scaling_of(FeatureStatistics().update(table), standardize)
+    scaling = scaling_of(FeatureStatistics().update(table), which)
     rows = scaling.apply(table, np.zeros(2, bool))
 
     assert scaling.ranked.tolist() == [True, False]
@@ -307,7 +302,7 @@ def test_frequent_values_that_differ_stay_apart(kind, standardize):
     before, after = (np.quantile(a, levels, method="lower") for a in (column, rows[:, 0]))
     differ = np.diff(before) > 1e-9
     assert (np.diff(after)[differ] > 0.005).all()
-    if standardize == "auto":  # the other column is of order one
+    if which == "as_needed":  # the other column is of order one
         np.testing.assert_array_equal(rows[:, 1], X[:4000, 0])
 
 
@@ -324,7 +319,7 @@ def test_frequent_values_that_differ_stay_apart(kind, standardize):
 )
 def test_columns_of_one_scale_are_not_ranked(draw):
     column = draw(np.random.default_rng(0), 4000)[:, np.newaxis]
-    assert not scaling_of(FeatureStatistics().update(column), True).ranked.any()
+    assert not scaling_of(FeatureStatistics().update(column), "each").ranked.any()
 
 
 @pytest.mark.parametrize("kind", ["a fifth far away", "rounding instead of zero", "half far away"])

@@ -28,6 +28,7 @@ from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClas
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp
 from tests.onnx.files import assert_agrees
+from tests.onnx.unusual import with_unusual
 
 Rule = BayesMinimumRiskClassifier
 RNG = np.random.default_rng(0)
@@ -68,15 +69,16 @@ def fitted(classifier, n_classes=2, rows=X):
 def test_files_of_ensembles_agree(classifier, n_classes):
     model = fitted(classifier, n_classes)
 
-    assert_agrees(model, X[::-1] * 1.1, to_onnx(model, X[:5]))
+    assert_agrees(model, X[::-1] * 1.1, to_onnx(model, with_unusual(X[:5])))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("classifier", REFUSED.values(), ids=REFUSED)
-def test_files_that_differ_or_do_not_load_are_refused(classifier, n_classes):
-    model = fitted(classifier, n_classes)
+@pytest.mark.parametrize("name", REFUSED)
+def test_files_that_differ_or_do_not_load_are_refused(name, n_classes):
+    model = fitted(REFUSED[name], n_classes)
+    rows = with_unusual(X[:50], missing=name == "bag of trees")  # which takes them
     with pytest.raises(ValueError, match=r"The file (differs|cannot be run).*Other packages conv"):
-        to_onnx(model, X[:5])
+        to_onnx(model, rows)
 
 
 def test_a_discriminant_analysis_of_two_classes_is_refused():
@@ -113,7 +115,7 @@ def test_trees_compare_in_single_precision(name):
     calibration = "sigmoid" if name == "calibrated" else None
     model = Rule(TREES[name], calibration=calibration, cv=2).fit(x, np.repeat([0, 1, 0], 40))
 
-    assert_agrees(model, new, to_onnx(model, x), sure=0)
+    assert_agrees(model, new, to_onnx(model, with_unusual(x)), sure=0)
 
 
 def test_a_file_that_onnxruntime_cannot_load_is_refused():
@@ -127,7 +129,7 @@ def test_a_file_that_onnxruntime_cannot_load_is_refused():
 def test_gaps_in_trees(classifier):
     model = fitted(classifier, 3, NAN)
 
-    assert_agrees(model, NAN[::-1] + 0.01, to_onnx(model, NAN[:20]))
+    assert_agrees(model, NAN[::-1] + 0.01, to_onnx(model, with_unusual(NAN[:20], missing=True)))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_pipelines_with_gaps_and_new_categories(model):
     new.loc[:20, "colour"], new.loc[10:30, "code"] = "never seen", 7.0
     model.fit(rows, (rows["size"] + (rows["colour"] == "red") > 0.5).to_numpy())
 
-    assert_agrees(model, new, to_onnx(model, rows[:20]))
+    assert_agrees(model, new, to_onnx(model, with_unusual(rows[:20])))
 
 
 def test_costs_that_are_known_when_deciding():

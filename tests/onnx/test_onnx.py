@@ -23,7 +23,7 @@ from auxcst_sklearn import (
     CostSensitiveAuxMLP,
     CSAEPretrainedMLP,
 )
-from auxcst_sklearn._estimators.prediction import DecisionModule
+from auxcst_sklearn._estimators.export import DecisionModule
 from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.losses import LOSSES
 from auxcst_sklearn.onnx import to_onnx

@@ -19,6 +19,7 @@ pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
 pytest.importorskip("torch", minversion="2.7")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 from tests.onnx.files import run
+from tests.onnx.unusual import with_unusual
 
 # Words of one letter, capitals, accents, digits, punctuation, and no word at all.
 TEXTS = [
@@ -87,12 +88,12 @@ def test_texts_beside_numbers():
 def test_words_that_the_file_would_read_otherwise_are_refused(words):
     model = make_pipeline(words, BayesMinimumRiskClassifier(LogisticRegression(), **RULE))
     with pytest.raises(ValueError, match="differs from the model .* converted TfidfVectorizer"):
-        to_onnx(model.fit(TEXTS, Y), TEXTS)
+        to_onnx(model.fit(TEXTS, Y), with_unusual(np.array(TEXTS, object)))
     X = pd.DataFrame({"text": TEXTS, "size": np.arange(len(TEXTS)) / 10})
     steps = make_column_transformer((words, "text"), ("passthrough", ["size"]))
     model = make_pipeline(steps, BayesMinimumRiskClassifier(LogisticRegression(), **RULE))
     with pytest.raises(ValueError, match="differs from the model .* converted ColumnTransformer"):
-        to_onnx(model.fit(X, Y), X)
+        to_onnx(model.fit(X, Y), with_unusual(X))
 
 
 def test_classifiers_around_pipelines_of_texts():

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 
+from auxcst_sklearn import CostSensitiveAuxCNN
 from auxcst_sklearn.plotting import LayerLossDisplay
 
 
@@ -61,3 +63,18 @@ def test_estimators_without_layer_losses(data, network):
         LayerLossDisplay.from_estimator(DummyClassifier().fit(*data))
     with pytest.raises(NotFittedError):
         LayerLossDisplay.from_estimator(network())
+
+
+def test_legend_has_the_weights_of_averaged_heads():
+    X, y = load_digits(return_X_y=True)
+    images = X.reshape(-1, 8, 8) / 16
+    known = {"channels": (4, 8), "max_epochs": 2, "random_state": 0}
+    for combine_heads in (True, False):
+        model = CostSensitiveAuxCNN(combine_heads=combine_heads, **known).fit(images, y)
+        display = LayerLossDisplay.from_estimator(model)
+        labels = [text.get_text() for text in display.legend_.get_texts()]
+        layers = [*model.hidden_layers_, "output"]
+        if combine_heads:
+            assert display.weights == dict(zip(layers, model.head_weights_.tolist()))
+            layers = [f"{name} ({w:.2f})" for name, w in zip(layers, model.head_weights_)]
+        assert labels == [*layers, "total"]

@@ -5,7 +5,8 @@ import pytest
 import torch
 from skorch.callbacks import Callback
 
-from auxcst_sklearn._training.schedule import LEAST, RATES, EarlyStopping, Plateaus
+from auxcst_sklearn._training.plan import RATES
+from auxcst_sklearn._training.schedule import LEAST, EarlyStopping, Plateaus
 from tests.factories import small_mlp
 
 
@@ -127,7 +128,7 @@ def test_a_training_that_ends_before_an_evaluation_keeps_its_steps(problem):
 def run_plateaus(costs, patience):
     """The rates of the epochs, and whether the training goes on, after each epoch."""
     net = Net(len(costs[0]))
-    stop = Plateaus(net, patience)
+    stop = Plateaus(net, patience, RATES)
     rates, running = [], []
     for values in costs:
         stop.update(np.array(values))

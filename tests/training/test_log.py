@@ -16,10 +16,10 @@ def stopped():
 
 
 MODELS = {
-    "network": (stopped, "epoch  ", "Stopped: no better weights"),
+    "network": (stopped, "Training: Plan(", "Stopped: no better weights"),
     "pretraining": (
         lambda: CSAEPretrainedMLP(2, 4, max_epochs=1, pretrain_epochs=1),
-        "Pretraining ",
+        "Training: Plan(",
         "    1 ",
     ),
     "ensemble": (

@@ -73,7 +73,8 @@ def test_verbose_prints_a_line_per_epoch(data, capsys):
     small_mlp(verbose=1).fit(*data)
 
     out = capsys.readouterr().out
-    head, *lines = out.splitlines()
+    plan, head, *lines = out.splitlines()
+    assert plan.startswith("Training: Plan(device='cpu', n_networks=1, batch_size=")
     assert head.split() == ["epoch", "train_loss", "time", "left"]
     assert [line.split()[0] for line in lines] == ["1", "2", "3"]
     assert lines[-1].endswith("0:00:00")
@@ -83,7 +84,7 @@ def test_verbose_prints_a_line_per_epoch(data, capsys):
 def test_verbose_shows_the_cost_of_held_out_rows(data, capsys):
     model = small_stack(verbose=1, max_epochs=2).fit(*data)
 
-    head, _, last = capsys.readouterr().out.splitlines()[:3]
+    _, head, _, last = capsys.readouterr().out.splitlines()[:4]
     shown = dict(zip(head.split(), last.split()))
     record = model.history_[1]
     for name in ("train_loss", "valid_loss", "valid_cost", "valid_refinement"):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import log_softmax, softmax
 
-from auxcst_sklearn._estimators.fit_steps import build, make_net, prepare, validate
+from auxcst_sklearn._estimators.fit_steps import build, make_net, plan_training, prepare, validate
 from auxcst_sklearn._training.folds import folds
 from auxcst_sklearn._training.geometric_mean import HEATS, PRIOR_ROWS
 from auxcst_sklearn._training.loop import STOP_TEMPERATURES, Training
@@ -37,11 +37,11 @@ def logits_of(model, X):
 def built(model, X, y):
     """A training that has not been run."""
     rng = np.random.RandomState(0)
-    data, _, inputs, statistics = prepare(*validate(model, X, y))
-    options = model._options()
-    schedule = options.make_schedule(len(data))
-    net = make_net(model, options, schedule, data, inputs, statistics, rng)
-    training = build(options, schedule, net, data, None, rng)
+    data, _, inputs = validate(model, X, y)
+    plan, statistics = plan_training(model, data, None, inputs)
+    data, _, inputs = prepare(plan, data, None, inputs, statistics)
+    net = make_net(model, plan, data, inputs, statistics, rng)
+    training = build(model, plan, net, data, None, rng)
     net.seed(0)
     return training
 

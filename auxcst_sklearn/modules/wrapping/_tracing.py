@@ -82,6 +82,7 @@ class Trace:
     """
 
     dtype = torch.float32
+    n_multiplications = 0.0  # of linear layers and convolutions, for one example
 
     def __init__(
         self, module: nn.Module, example: Sequence[int] | Tensor | dict[str, Tensor]
@@ -169,6 +170,10 @@ class Trace:
         regroups = name in PARTS | JOINS and len(step.sources) == 1
         step.origin = step.sources.copy().pop() if regroups else index
         self.steps.append(step)
+        if weighs and (name == "linear" or name.startswith("conv")):
+            weight = next(x for x in taken if x.dim() > 1 and id(x) in self._weights)
+            # Every position of an output channel takes all weights of the channel.
+            self.n_multiplications += output.numel() * weight[0].numel() / self.n_rows
         for x in _tensors(output):
             if (axis := self._axis(x, name, function, args, kwargs, data)) is not None:
                 self._axes[id(x)] = axis

@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
 
 from .._images import ImageLayer, RandomFlipShift
-from .._layers import CostHead, HeadInput, SeededModule
+from .._layers import CostHead, HeadInput, SeededModule, n_window_means
 from .._named_rows import NamedRows
 from .._network import AuxNetwork
 from ._body import Example, check_rows_apart, close, random_rows, without_output_layer
@@ -26,6 +26,9 @@ MOST_SKIPS = 100
 FEW_CHANNELS = 16
 # Smaller weights may be gates that training opens.
 NEAR_ZERO = 1e-4
+# Heads that read all values of feature maps have at most this share of the multiplications of the
+# module, and at most this many weights (8 MB). Means of windows bring larger heads below it.
+HEADS_SHARE, HEADS_WEIGHTS = 0.2, 2**21
 
 # Dropouts take no generator; the others would, if their callers passed one.
 _DROPOUTS = {
@@ -60,8 +63,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         n_classes: int,
         *,
         hidden_layers: Sequence[str],
-        head_input: HeadInput = "mean",
-        head_gradient: float = 1.0,
+        head_input: HeadInput = "auto",
+        head_gradient: float | None = None,
         rows: Tensor | None = None,
     ) -> None:
         super().__init__()
@@ -88,19 +91,20 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             inputs.integers = not trace.dtype.is_floating_point
         before = {path: trace.before(path) for path, _ in self._calls}
         overwritten = {call[0] for call in self._calls if trace.was_overwritten(call)}
-        self._recorder = Recorder(before, overwritten, sends_gradient=head_gradient > 0)
+        self._recorder = Recorder(before, overwritten)
         # Heads are initialised last, so that the other weights are the same with and without heads.
         features: Any = trace.output
         self.output = CostHead(features.shape[1:], n_classes, "flatten")
         self.heads = nn.ModuleDict()
+        n_weights = min(HEADS_SHARE * trace.n_multiplications, HEADS_WEIGHTS)
+        n_features = int(n_weights / max(1, len(self._calls)) / n_classes)  # of each head
+        gradients = [0.0]
         for i, call in enumerate(self._calls, start=1):
-            layer: Any = trace.tensor(call)
-            n_features = None
-            if callable(head_input):
-                n_features = _n_features(head_input(layer, trace.given))
-            settings: Any = {"axis": trace.axis(call), "in_features": n_features}
-            head = CostHead(layer.shape[1:], n_classes, head_input, head_gradient, **settings)
-            self.heads[f"hidden{i}"] = head
+            reads = _head_reads(trace, call, head_input, head_gradient, n_features)
+            self.heads[f"hidden{i}"] = head = CostHead(n_classes=n_classes, **reads)
+            gradients.append(head.gradient)
+        self.head_gradient = max(gradients)
+        self._recorder.sends_gradient = self.head_gradient > 0
         if isinstance(inputs, NamedRows) and rows is not None:
             self._check_named_rows(inputs, rows)
 
@@ -301,6 +305,38 @@ def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
     found: Example = inputs.eval()(rows)
     inputs.train(training)
     return found
+
+
+def _head_reads(
+    trace: Trace,
+    call: Call,
+    head_input: HeadInput,
+    gradient: float | None,
+    n_features: int,
+) -> dict[str, Any]:
+    """Arguments of the head of a hidden layer: what it reads, and the gradient that it sends.
+
+    "auto" reads all values of the feature maps of images, as the paper does, because their mean
+    says next to nothing about the class in the first layers. Above `n_features`, it reads means of
+    windows, as small as possible. Of sequences, and of maps that are too large even so, it reads
+    the mean. Such a head sends no gradient into the module, which would otherwise learn features
+    whose mean separates the classes.
+    """
+    layer: Any = trace.tensor(call)
+    shape, axis = layer.shape[1:], trace.axis(call)
+    reads = {"shape": shape, "axis": axis, "gradient": 1.0 if gradient is None else gradient}
+    if callable(head_input):
+        in_features = _n_features(head_input(layer, trace.given))
+        return {**reads, "head_input": head_input, "in_features": in_features}
+    if head_input != "auto":
+        return {**reads, "head_input": head_input}
+    if axis == 1 and len(shape) > 2 and gradient != 0:
+        for window in range(1, max(shape[1:])):
+            if n_window_means(shape, window) <= n_features:
+                return {**reads, "head_input": "flatten", "window": window}
+    if gradient is None and len(shape) > 1:
+        reads["gradient"] = 0.0
+    return {**reads, "head_input": "mean"}
 
 
 def _n_features(features: Any) -> int:

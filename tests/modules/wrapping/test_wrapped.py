@@ -82,7 +82,7 @@ def test_number_of_parameters(head_input, n_inputs):
 
 def test_heads_of_a_residual_network(resnet18):
     body = n_parameters(resnet18) - n_parameters(resnet18.fc)
-    network = dress(resnet18, (3, 16, 16)).train()
+    network = dress(resnet18, (3, 16, 16), head_input="mean", head_gradient=1).train()
 
     outputs = network.forward_heads(torch.randn(4, 3, 16, 16))
     torch.stack(outputs).sum().backward()

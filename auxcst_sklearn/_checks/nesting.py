@@ -1,0 +1,124 @@
+"""Models inside of models: pipelines, searches, frozen estimators, and all composite ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from inspect import signature
+from typing import Any
+
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+# Endings of attributes that hold fitted models.
+KINDS = ("classifier", "estimator", "model", "transformer")
+FITTED = tuple(f"{kind}{ending}" for kind in KINDS for ending in ("_", "s_"))
+
+
+def is_search(model: Any) -> bool:
+    """Whether a model is a search of scikit-learn, or like one."""
+    has_both = hasattr(model, "error_score") and hasattr(model, "estimator")
+    return has_both and not isinstance(model, FrozenEstimator)  # It delegates attributes.
+
+
+def delegate(model: Any) -> Any:
+    """The model that a frozen one or a search predicts with, or will fit; None for others."""
+    if isinstance(model, FrozenEstimator):
+        return model.estimator
+    if hasattr(model, "best_estimator_"):
+        return model.best_estimator_
+    return model.estimator if is_search(model) else None
+
+
+def chain(model: Any) -> Iterator[Any]:
+    """A model, and what it ends in through pipelines, searches and frozen models, to the last."""
+    while model is not None:
+        yield model
+        model = model.steps[-1][1] if isinstance(model, Pipeline) else delegate(model)
+
+
+def walk(
+    model: Any, *, fitted: bool = True, into: Callable[[Any], bool] = lambda model: True
+) -> Iterator[Any]:
+    """A model and all that are in it: the fitted ones, if it has some, or else its parameters.
+
+    Only the models for which `into` is true are entered.
+    """
+    if not isinstance(model, list | tuple):
+        yield model
+    for inner in _inside(model, fitted) if into(model) else ():
+        yield from walk(inner, fitted=fitted, into=into)
+
+
+def _inside(model: Any, fitted: bool) -> list[Any]:
+    if isinstance(model, list | tuple):
+        return [*model]
+    if isinstance(model, type) or not (hasattr(model, "get_params") or hasattr(model, "estimator")):
+        return []
+    found = [part for name, part in vars(model).items() if fitted and name.endswith(FITTED)]
+    if found:  # the parameters are templates
+        return found
+    params = model.get_params(deep=False) if hasattr(model, "get_params") else vars(model)
+    return [*params.values()]
+
+
+# ------------------------------------------------------------------ fitted, and to be fitted
+
+
+def final_estimator(estimator: Any) -> Any:
+    """The estimator inside of searches and pipelines."""
+    return last_step(estimator, None)[0]
+
+
+def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The same, and its X, unless that is None."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            X = None if X is None else before_last(estimator, X)
+            estimator = estimator[-1]
+        else:
+            return estimator, X
+
+
+def before_last(pipeline: Any, X: Any) -> Any:
+    """X after the steps before the last; steps that resample do nothing when predicting."""
+    for _, step in pipeline.steps[:-1]:
+        if step not in (None, "passthrough") and not hasattr(step, "fit_resample"):
+            X = step.transform(X)
+    return X
+
+
+def last_of(model: Any) -> tuple[Any, str, str]:
+    """The last of unfitted pipelines and searches, and prefixes of its parameters and arguments."""
+    of_parameters = of_arguments = ""
+    while isinstance(model, Pipeline) or is_search(model):
+        if isinstance(model, Pipeline):
+            name, model = model.steps[-1]
+            of_parameters, of_arguments = f"{of_parameters}{name}__", f"{of_arguments}{name}__"
+        else:
+            of_parameters, model = f"{of_parameters}estimator__", model.estimator
+    return model, of_parameters, of_arguments
+
+
+def fit_arguments(model: Any, prefix: str = "") -> dict[str, str]:
+    """Arguments of `fit`, with the prefixes of pipelines, also of classifiers that get them all."""
+    last, _, of_arguments = last_of(model)
+    found, prefix = dict[str, str](), prefix + of_arguments
+    passes = hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV)
+    if passes and getattr(last, "estimator", None) is not None:
+        found = fit_arguments(last.estimator, prefix)
+    found |= {name: prefix + name for name in signature(last.fit).parameters}
+    return found | ({"groups": "groups"} if not prefix and _splits_groups(model) else {})
+
+
+def _splits_groups(model: Any) -> bool:
+    """Whether a search, also in a rule, makes its folds of groups."""
+    if is_search(model) and hasattr(model.cv, "split"):
+        return bool(get_routing_for_object(model.cv).consumes("split", {"groups"}))
+    inner = getattr(model, "estimator", None)
+    return not is_search(model) and inner is not None and _splits_groups(inner)

@@ -1,0 +1,342 @@
+"""The plan of a training: each automatic setting, decided once.
+
+Only this file compares parameters of a training with "auto", and only this file knows which sizes
+suit a device. A new default is a field of `Plan`, and one of the functions below.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from .._checks.calls import warn
+from ..costs._statistics import CostStatistics
+from ..losses import LOSSES, ProbabilisticLoss
+from .runtime import processes
+
+# With fewer samples, none are validation samples.
+FEWEST_TO_VALIDATE = 10
+# Beyond this number of samples, three networks or folds of an ensemble do instead of five.
+MANY_ROWS = 50_000
+N_FOLDS, FEW_FOLDS = 5, 3
+
+# The rate where nothing lowers it, and the first rate of plateaus; with many inputs, such as
+# pixels, the same rate changes the outputs of the first layer by more.
+CONSTANT_RATE, PLATEAU_RATE = 2e-3, 8e-3
+MANY_INPUTS = 256
+# Of a module of the caller: rates of new layers, and of trained weights as a fraction of it; of
+# encoders of sequences, whose features need a larger rate for new layers.
+MODULE_RATE, PRETRAINED_LR_FACTOR = 1e-3, 0.1
+ENCODER_RATE, ENCODER_LR_FACTOR = 5e-3, 0.02
+
+# Largest batch of a CPU, where no plateaus lower a higher rate.
+LARGEST_BATCH = 128
+# Beyond each of these numbers of samples, an epoch has more steps, and plateaus are an epoch
+# shorter.
+LONG_EPOCHS = 15_000, 50_000, 500_000
+# Rates as fractions of the first one: the next one after each plateau; the last one ends training.
+RATES, RATES_OF_LONG_EPOCHS = (1, 1 / 4, 1 / 16), (1, 1 / 8)
+
+# What a CPU predicts at once. Convolutions take longer with more than half a million values, and
+# the activations of a transformer take thousands of times the memory of its tokens.
+PREDICTED = {"samples": 2**12, "values": 2**19, "steps": 2**14, "words": 2**20}
+FEWEST_PREDICTED = 256  # samples, however many networks
+
+Scaling = Literal["none", "each", "as_needed"]
+
+# Parameters that some of the networks do not have.
+ABSENT: dict[str, Any] = {
+    "combine_heads": False,
+    "ema_epochs": 0.0,
+    "head_gradient": "auto",
+    "n_bins": 0,
+    "n_networks": 1,
+    "precision": "float32",
+    "pretrained": False,
+    "pretrained_lr_factor": 1.0,
+    "standardize": False,
+    "temperature": 1.0,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Sizes of the data of a training, and what limits the number of samples predicted at once."""
+
+    n_samples: int
+    n_inputs: int
+    is_sparse: bool = False
+    has_validation_set: bool = False
+    unit: str = "samples"
+    units_per_sample: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkFacts:
+    """What is known of a network before it is built."""
+
+    learns_temperature_alone: bool = False  # which needs validation samples
+    module: str | None = None  # The type of the caller's module.
+    is_instance: bool = False  # not a function that makes a module
+    looks_trained: bool = False
+    reads_masks: bool = False  # as encoders of sequences do
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The settings of a training, after "auto" has been decided.
+
+    Attributes
+    ----------
+    device : str
+        Device of the training.
+    n_networks : int
+        Number of averaged networks.
+    batch_size : int
+        Samples per step.
+    learning_rate : float
+        Learning rate of the optimizer, or its maximum with a schedule.
+    pretrained_lr_factor : float
+        Factor of this rate for the parameters of a pretrained module.
+    schedule : str
+        Name of the schedule, or "own" for a function.
+    plateau_rates : tuple of float
+        With plateaus, the rates as fractions of `learning_rate`.
+    max_epochs : int
+        Largest number of epochs; 1 for a call of `partial_fit`.
+    ema_epochs : float
+        Horizon, in epochs, of the average of the weights; 0 for none.
+    validates : bool
+        Whether some samples of `fit` are validation samples.
+    early_stopping : bool
+        Whether validation samples determine the best epoch.
+    patience : int
+        Epochs without improvement, if they do.
+    temperature : float or None
+        Temperature of the class probabilities; None if validation samples determine it.
+    combine_heads : bool
+        Whether the probabilities are a weighted average of the heads, if validation samples show
+        that this is better.
+    head_gradient : float or None
+        Factor of the gradient that heads send into the hidden layers; None if it depends on what
+        each head reads.
+    scaling : {"none", "each", "as_needed"}
+        Which columns are centred and scaled: none, each one, or those whose values need it.
+    n_bins : int
+        Largest number of quantile bins of a column.
+    precision : {"float32", "bf16"}
+        Arithmetic of the hidden layers.
+    predict_rows : int
+        Samples that are predicted at once.
+    stream : bool
+        Whether this is a call of `partial_fit`.
+    """
+
+    device: str
+    n_networks: int
+    batch_size: int
+    learning_rate: float
+    pretrained_lr_factor: float
+    schedule: str
+    plateau_rates: tuple[float, ...]
+    max_epochs: int
+    ema_epochs: float
+    validates: bool
+    early_stopping: bool
+    patience: int
+    temperature: float | None
+    combine_heads: bool
+    head_gradient: float | None
+    scaling: Scaling
+    n_bins: int
+    precision: str
+    predict_rows: int
+    stream: bool
+
+
+def make_plan(
+    parameters: Mapping[str, Any],
+    sizes: Sizes,
+    statistics: CostStatistics,
+    device: str,
+    network: NetworkFacts | None = None,
+    *,
+    before: Plan | None = None,
+    stream: bool = False,
+) -> Plan:
+    """The plan of a training with these parameters of an estimator.
+
+    A training that continues keeps what its networks have from the training `before`.
+    """
+    network = NetworkFacts() if network is None else network
+    p, n = SimpleNamespace(**{**ABSENT, **parameters}), sizes.n_samples
+    pretrained = _is_pretrained(p, network, is_new=before is None)
+    learns = p.temperature == "auto" and _has_probabilities(p.loss)
+    has_rows = sizes.has_validation_set or n >= FEWEST_TO_VALIDATE
+    stops = _stops_early(p, pretrained, statistics) and has_rows and not stream
+    validates = (stops or (learns and network.learns_temperature_alone)) and not stream
+    validates = validates and has_rows and not sizes.has_validation_set
+    is_validated = validates or (sizes.has_validation_set and not stream)
+    n_networks = before.n_networks if before else _n_networks(p, n, network, pretrained, learns)
+    rate, factor = _rates(p, sizes, network, pretrained, stops, before)
+    temperature = None if p.temperature == "auto" else float(p.temperature)
+    if temperature is None and before is None and not (learns and is_validated):
+        temperature = 1.0  # which nothing determines
+    return Plan(
+        device=before.device if before else device,
+        n_networks=n_networks,
+        batch_size=_batch_size(p, n, stops, before if stream else None),
+        learning_rate=rate,
+        pretrained_lr_factor=factor,
+        schedule=_schedule(p.schedule, stream),
+        plateau_rates=RATES_OF_LONG_EPOCHS if n > LONG_EPOCHS[0] else RATES,
+        max_epochs=1 if stream else p.max_epochs,
+        ema_epochs=0.0 if stream else float(p.ema_epochs),
+        validates=validates,
+        early_stopping=stops,
+        patience=4 - bisect_left(LONG_EPOCHS, n) if p.patience == "auto" else int(p.patience),
+        temperature=temperature,
+        combine_heads=p.combine_heads == "auto" or bool(p.combine_heads),
+        head_gradient=_head_gradient(p.head_gradient, pretrained),
+        scaling=before.scaling if before else _scaling(p.standardize, sizes.is_sparse),
+        # The first network has no bins.
+        n_bins=0 if sizes.is_sparse or n_networks == 1 else int(p.n_bins),
+        precision=p.precision,
+        predict_rows=before.predict_rows if before else _predict_rows(p, sizes, n_networks),
+        stream=stream,
+    )
+
+
+# ---------------------------------------------------------------------------- each default
+
+
+def resolve_device(device: str) -> str:
+    """The device of a process: "auto" is a GPU, else the CPU.
+
+    In distributed training each process has its own GPU.
+    """
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        return processes().gpu()
+    return "cpu" if device == "auto" else device
+
+
+def n_folds_for(n_samples: int) -> int:
+    """Number of networks of tables, and of predicted folds of an ensemble; of many samples, three.
+
+    Each of the networks has one of the folds as validation samples.
+    """
+    return FEW_FOLDS if n_samples > MANY_ROWS else N_FOLDS
+
+
+def resolve_n_networks(n_networks: int | str, n_samples: int) -> int:
+    """Number of networks of a table."""
+    return n_folds_for(n_samples) if n_networks == "auto" else int(n_networks)
+
+
+def _n_networks(p: Any, n: int, network: NetworkFacts, pretrained: bool, learns: bool) -> int:
+    if network.module is None or p.n_networks != "auto":
+        return resolve_n_networks(p.n_networks, n)
+    return 2 if learns and not pretrained else 1
+
+
+def _has_probabilities(loss: Any) -> bool:
+    return isinstance(LOSSES[loss] if isinstance(loss, str) else loss, ProbabilisticLoss)
+
+
+def _is_pretrained(p: Any, network: NetworkFacts, *, is_new: bool) -> bool:
+    if p.pretrained != "auto":
+        return bool(p.pretrained)
+    if network.is_instance and not network.looks_trained and p.head_gradient == "auto" and is_new:
+        warn(
+            f"The weights of module, a {network.module}, are taken for new ones: no norm or bias "
+            "tells that they were trained. Set pretrained=True if they were, or pretrained=False "
+            "if not."
+        )
+    return network.looks_trained
+
+
+def _stops_early(p: Any, pretrained: bool, statistics: CostStatistics) -> bool:
+    if p.early_stopping == "auto":
+        # Long training makes small probabilities too small, on which extreme costs depend.
+        return pretrained or statistics.is_extreme
+    return bool(p.early_stopping)
+
+
+def _rates(
+    p: Any,
+    sizes: Sizes,
+    network: NetworkFacts,
+    pretrained: bool,
+    stops: bool,
+    before: Plan | None,
+) -> tuple[float, float]:
+    """The rate of the optimizer, and its factor for the parameters of a pretrained module."""
+    rate, factor = _default_rates(p, sizes, network, pretrained, stops)
+    if p.learning_rate != "auto":
+        rate = before.learning_rate if before else float(p.learning_rate)
+        factor = PRETRAINED_LR_FACTOR if pretrained else 1.0
+    if p.pretrained_lr_factor != "auto":
+        factor = float(p.pretrained_lr_factor)
+    return rate, before.pretrained_lr_factor if before else factor
+
+
+def _default_rates(
+    p: Any, sizes: Sizes, network: NetworkFacts, pretrained: bool, stops: bool
+) -> tuple[float, float]:
+    if network.module is not None:
+        if pretrained and network.reads_masks:
+            return ENCODER_RATE, ENCODER_LR_FACTOR
+        return MODULE_RATE, PRETRAINED_LR_FACTOR if pretrained else 1.0
+    # Without validation samples nothing would lower the high first rate of plateaus. An optimizer
+    # of the caller has a rate of its own.
+    if p.schedule != "plateau" or not (stops or callable(p.optimizer)):
+        return CONSTANT_RATE, 1.0
+    return PLATEAU_RATE if sizes.n_inputs <= MANY_INPUTS else PLATEAU_RATE / 2, 1.0
+
+
+def _batch_size(p: Any, n: int, stops: bool, earlier: Plan | None) -> int:
+    """Samples per step: more for many samples, so that an epoch has enough steps.
+
+    The higher rate of plateaus suits larger batches: 256, and more where an epoch has 200 steps.
+    """
+    if p.batch_size != "auto":
+        return int(p.batch_size)
+    largest = LARGEST_BATCH
+    if p.schedule == "plateau" and stops:
+        largest = int(np.clip(n // 200, 256, 512))
+    size = int(np.clip(n // 32, 16, largest))
+    # The first block of a stream may be tiny, but then many small steps for later blocks take long.
+    return max(size, earlier.batch_size) if earlier else size
+
+
+def _schedule(schedule: Any, stream: bool) -> str:
+    """The name of the schedule; blocks of a stream are trained on at one rate."""
+    if schedule == "plateau":
+        return "plateau"
+    return "constant" if stream else schedule if isinstance(schedule, str) else "own"
+
+
+def _head_gradient(head_gradient: Any, pretrained: bool) -> float | None:
+    """Heads that read a pretrained module leave its features as they are."""
+    if head_gradient == "auto":
+        return 0.0 if pretrained else None
+    return float(head_gradient)
+
+
+def _scaling(standardize: Any, is_sparse: bool) -> Scaling:
+    if standardize == "auto":
+        return "none" if is_sparse else "as_needed"
+    return "each" if standardize else "none"
+
+
+def _predict_rows(p: Any, sizes: Sizes, n_networks: int) -> int:
+    """Samples that are predicted at once: fewer of larger ones, and by more networks."""
+    named = (p.net_params or {}).get("iterator_valid__batch_size")
+    n = max(1, PREDICTED[sizes.unit] // sizes.units_per_sample) if named is None else int(named)
+    return min(n, max(FEWEST_PREDICTED, n // n_networks))

@@ -1,0 +1,130 @@
+"""What heads read by default, how much of it, and whether they send a gradient."""
+
+from math import prod
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from auxcst_sklearn.modules import find_hidden_layers
+from auxcst_sklearn.modules._images import ImageLayer
+from auxcst_sklearn.modules.wrapping import WrappedNetwork
+
+
+def dress(module, shape, n_classes=3, **kwargs):
+    names = find_hidden_layers(module, shape)[:-1]
+    inputs = ImageLayer(shape)
+    return WrappedNetwork(inputs, module, n_classes, hidden_layers=names, **kwargs)
+
+
+def convolutions(*widths, n_inputs=3, d=2, stride=1):
+    kind = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[d - 1]
+    layers = []
+    for n, n_maps in zip([n_inputs, *widths], widths):
+        layers += [kind(n, n_maps, 3, padding=1, stride=stride), nn.ReLU()]
+    pool = (nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d)[d - 1]
+    return nn.Sequential(*layers, pool(1), nn.Flatten(), nn.Linear(widths[-1], 5))
+
+
+def test_heads_read_all_values_of_maps():
+    torch.manual_seed(0)
+    network = dress(convolutions(6, 8, 4), (3, 10, 8)).eval()
+    x = torch.randn(5, 3, 10, 8)
+
+    first, second, _ = network.forward_heads(x)
+
+    maps = network.body[1](network.body[0](x))
+    deeper = network.body[3](network.body[2](maps))
+    for found, values, head in zip((first, second), (maps, deeper), network.heads.values()):
+        weight, bias = (p.detach().double().numpy() for p in (head.weight, head.bias))
+        rows = values.detach().double().numpy().reshape(5, -1)
+        np.testing.assert_allclose(found.detach().numpy(), rows @ weight.T + bias, atol=1e-5)
+
+
+def test_heads_on_maps_train_the_module_and_heads_on_series_do_not():
+    torch.manual_seed(0)
+    for shape, d in (((3, 6, 6), 2), ((3, 2, 4, 4), 3), ((3, 12), 1)):
+        network = dress(convolutions(4, 4, d=d), shape).train()
+        head, _ = network.forward_heads(torch.randn(7, *shape))
+        head.square().sum().backward()
+
+        trains = d > 1
+        assert bool(network.head_gradient) is trains
+        assert (network.body[0].weight.grad is not None) is trains
+        assert network.heads["hidden1"].weight.grad.abs().sum() > 0
+
+
+def test_heads_on_dense_layers_train_the_module():
+    module = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 2))
+    network = dress(module, (4,)).train()
+    head, _ = network.forward_heads(torch.randn(7, 4))
+    head.sum().backward()
+
+    assert network.body[0].weight.grad.abs().sum() > 0
+
+
+def test_heads_on_trained_weights_read_means():
+    network = dress(convolutions(6, 8), (3, 10, 10), head_gradient=0)
+    assert [head.in_features for head in network.heads.values()] == [6]
+    assert network.head_gradient == 0
+
+
+def n_multiplications(module, shape):
+    """Products of weights in convolutions and linear layers, counted by their outputs."""
+    count = []
+
+    def add(layer, _, output):
+        count.append(output[0].numel() * layer.weight[0].numel())
+
+    parts = [part for part in module.modules() if isinstance(part, (nn.Conv2d, nn.Linear))]
+    hooks = [part.register_forward_hook(add) for part in parts]
+    module(torch.zeros(1, *shape))
+    for hook in hooks:
+        hook.remove()
+    return sum(count)
+
+
+@pytest.mark.parametrize(
+    ("widths", "shape", "n_classes"),
+    [
+        ((8, 8, 8, 8), (3, 40, 36), 200),  # a fifth of the multiplications
+        ((64, 64, 64), (3, 97, 97), 20),  # 8 MB, and sides that no window divides
+        ((64, 64, 64, 64), (3, 64, 64), 1000),
+    ],
+)
+def test_wide_heads_stay_within_their_budget(widths, shape, n_classes):
+    module = convolutions(*widths)
+    most = min(n_multiplications(module[:-1], shape) / 5, 2**21)
+    network = dress(module, shape, n_classes).eval()
+    heads = [*network.heads.values()]
+
+    assert len(heads) == len(widths) - 1
+    read_more_than_means = [head for head in heads if head.head_input == "flatten"]
+    assert sum(head.weight.numel() for head in read_more_than_means) <= most
+    for head in read_more_than_means:  # finer windows would be too many
+        finer = [-(-side // (head.window - 1)) for side in shape[1:]] if head.window > 1 else [0]
+        assert prod(finer) * widths[0] * n_classes * len(heads) > most or head.window == 1
+    assert all(torch.isfinite(r).all() for r in network.forward_heads(torch.randn(2, *shape)))
+
+
+def test_means_of_windows_agree_with_an_independent_computation():
+    network = dress(convolutions(8, 8, 8), (3, 13, 9), 40).eval()
+    head = network.heads["hidden1"]
+    x = torch.randn(4, 3, 13, 9)
+    maps = network.body[1](network.body[0](x)).detach().double().numpy()
+    w = head.window
+    assert 1 < w < 13
+
+    means = np.array(
+        [
+            [maps[:, c, i : i + w, j : j + w].mean(axis=(1, 2)) for i in range(0, 13, w)
+             for j in range(0, 9, w)]
+            for c in range(8)
+        ]
+    )  # fmt: skip
+    rows = means.reshape(-1, 4).T
+    expected = rows @ head.weight.detach().double().numpy().T + head.bias.detach().numpy()
+    assert head.in_features == rows.shape[1]
+    found = network.forward_heads(x)[0].detach().numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
