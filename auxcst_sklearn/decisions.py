@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from ._checks.calls import warn
 from ._checks.classifiers import check_frequencies, check_probability
 from ._checks.data import check_row_order
+from ._checks.nesting import final_estimator, last_step
 from .costs._assignment import Capacity, assignments
-from .costs._evaluation import final_estimator, last_step
 
 __all__ = ["adjust_prior", "assign", "decide", "estimate_prior", "shadow_prices"]
 __dir__ = __all__.copy  # without imported names
@@ -39,8 +39,10 @@ def decide(
         An estimator of this package, or a pipeline or search around it, even nested.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         Samples.
-    cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
-        Costs of each sample, if they are known at prediction time. If None, the costs of `fit`.
+    cost : array-like or DataFrame of shape (n_classes, n_decisions), or array-like of shape \
+            (n_samples, n_classes, n_decisions), default=None
+        Costs for this decision: one matrix for all samples, or a matrix for each. Two dimensions
+        always mean one matrix. If None, the costs of `fit`.
     capacity : mapping of decisions to int or float, default=None
         How many of these samples a decision can have: an int for a number, a float for a share
         (:func:`auxcst_sklearn.decisions.assign`).

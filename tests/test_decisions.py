@@ -326,6 +326,12 @@ def through(kind, X, y):
     return model, rule().fit(inner, y), inner
 
 
+def test_decisions_of_several_types():
+    cost = [[9.0, 6.0, 1.0], [4.0, 5.0, 1.0], [20.0, 5.0, 1.0]]
+    choice = assign(cost, {1: 1, "review": 1}, decisions=[0, 1, "review"])
+    np.testing.assert_array_equal(choice, [2, 0, 1])
+
+
 @pytest.mark.parametrize("kind", ["alone", "pipeline", "nested", "search", "random", "frozen"])
 def test_decide_through_pipelines_and_searches(kind):
     X, y = make_classification(120, weights=[0.8], random_state=0)
@@ -339,6 +345,8 @@ def test_decide_through_pipelines_and_searches(kind):
         {"prior": {0: 0.5, 1: 0.5}},
     ):
         np.testing.assert_array_equal(decide(model, X, **given), alone.decide(inner, **given))
+    new = [[0, 1], [30, 0]]
+    np.testing.assert_array_equal(decide(model, X, new), alone.decide(inner, [new] * 120))
     limited = decide(model, X, capacity={1: 5}, groups=np.arange(120) // 40)
     assert limited.reshape(3, 40).sum(axis=1).max() <= 5
 

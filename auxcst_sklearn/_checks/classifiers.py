@@ -14,7 +14,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
-from .data import as_labels, is_frame, label_index, shorten, sliceable
+from .data import (
+    as_labels,
+    is_frame,
+    label_index,
+    plain_labels,
+    same_labels,
+    shorten,
+    sliceable,
+)
 from .nesting import walk
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
@@ -70,11 +78,8 @@ def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.
     labels = labels if same else as_labels(labels, "classes_")
     name = f"predict_proba of {type(classifier).__name__}"  # its repr takes longer than a row
     p = check_probability(given, name, (_num_samples(X), len(labels)))
-    if is_frame(given):  # it is matched by its names, if these are the labels
-        texts = [str(label) for label in labels.tolist()]
-        columns = [str(label) for label in given.columns]
-        if set(columns) == set(texts):
-            p = p[:, [columns.index(text) for text in texts]]
+    if is_frame(given) and same_labels(columns := plain_labels(list(given.columns)), labels):
+        p = p[:, label_index(labels, columns, name="classes_")]  # matched by its labels
     if same:
         return p
     found = np.zeros((len(p), len(classes)))

@@ -222,16 +222,52 @@ def check_some_weight(weight: NDArray[Any]) -> None:
 
 # ----------------------------------------------------------------------------------- labels
 
+LABEL_REMEDY = (
+    "Labels match if they are equal, and a text never equals a number. Convert them, such as "
+    "costs.columns = costs.columns.astype(int). If y was encoded, by a LabelEncoder or by a "
+    "meta-estimator, encode the labels of the costs with its transform, or pass an array in the "
+    "order of classes_. Name classes without samples in classes=, and decisions that are not the "
+    "classes in decisions=."
+)
 
-def check_labels(y: Any, name: str, remedy: str = "Drop them, also from X and the costs.") -> None:
-    """Raise an error for labels that are missing (None, NaN, NA or NaT) or of two types."""
+
+def plain_labels(labels: Any) -> NDArray[Any]:
+    """Labels of one type as an array of this type; labels of several types as objects."""
+    if isinstance(labels, np.ndarray) and labels.dtype.kind != "O":
+        return labels
+    values = [
+        label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label
+        for label in labels
+    ]
+    plain = np.asarray(values)
+    if plain.ndim == 1 and plain.dtype.kind in "US" and {*map(type, values)} - {str, bytes}:
+        plain = np.empty(len(values), dtype=object)  # not texts of numbers
+        plain[:] = values
+    return plain
+
+
+def same_labels(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether two arrays have equal labels, in any order."""
+    return set(a.tolist()) == set(b.tolist())
+
+
+def check_labels(
+    y: Any,
+    name: str,
+    remedy: str = "Drop them, also from X and the costs.",
+    *,
+    mixed: bool = False,
+) -> None:
+    """Raise an error for labels that are missing (None, NaN, NA or NaT).
+
+    Unless `mixed`, labels of types without a common order are an error, too.
+    """
     check_no_mask(y, name)
     try:
         labels = np.asarray(decoded(y))
     except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
         return
-    are_listed = isinstance(y, list | tuple) and labels.dtype.kind == "U"
-    if are_listed:  # a gap is the text "nan"
+    if isinstance(y, list | tuple) and labels.dtype.kind == "U":  # a gap is the text "nan"
         labels = np.asarray(y, dtype=object)
     if labels.dtype.kind not in "OfMm" or labels.ndim == 0:
         return
@@ -246,13 +282,14 @@ def check_labels(y: Any, name: str, remedy: str = "Drop them, also from X and th
             f"Input {name} contains NaN or None for {sum(missing)} of {len(missing)} rows, first "
             f"in row {missing.index(True)}; expected a label for each row. {remedy}"
         )
-    if labels.dtype.kind == "O" and not are_listed:
+    if labels.dtype.kind == "O" and not mixed:
         sorted_labels(labels.ravel(), name=name)
 
 
 def check_groups(groups: Any, X: Any) -> NDArray[Any]:
     """A group for each row of X; gaps are an error, as numpy makes one large group of them."""
-    check_labels(groups, "groups", "Give each row whose group is not known a group of its own.")
+    remedy = "Give each row whose group is not known a group of its own."
+    check_labels(groups, "groups", remedy, mixed=isinstance(groups, list | tuple))
     found: NDArray[Any] = np.asarray(groups)
     if found.ndim == 0 or found.size != len(found):
         raise ValueError(f"groups has shape {found.shape}; expected (n_samples,).")
@@ -261,20 +298,18 @@ def check_groups(groups: Any, X: Any) -> NDArray[Any]:
     return found.ravel()
 
 
-def as_labels(y: Any, name: str) -> NDArray[Any]:
-    """Labels in one dimension, checked; objects that are all numbers become numbers."""
-    check_labels(y, name)
+def as_labels(y: Any, name: str, *, mixed: bool = False) -> NDArray[Any]:
+    """Labels in one dimension, checked, as `plain_labels`."""
+    check_labels(y, name, mixed=mixed)
     with numpy_arrays():
-        labels: NDArray[Any] = column_or_1d(y)
-    if labels.dtype == object:
-        plain = np.asarray(labels.tolist())
-        return plain if plain.dtype.kind in "biuf" else labels
-    return labels
+        labels: NDArray[Any] = column_or_1d(plain_labels(y) if isinstance(y, list | tuple) else y)
+    return plain_labels(labels)
 
 
 def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:
     """All labels of one or several arrays, sorted."""
-    labels = np.concatenate(ys)
+    is_of_one_kind = len({y.dtype.kind for y in ys}) == 1
+    labels = np.concatenate(ys) if is_of_one_kind else plain_labels([*chain(*(map(list, ys)))])
     is_object = labels.dtype.kind == "O"
     types = sorted({type(label).__name__ for label in labels.flat}) if is_object else []
     try:
@@ -298,38 +333,29 @@ def own_order(y: Any) -> list[Any] | None:
     return None
 
 
-def label_index(y: NDArray[Any], classes: NDArray[Any], *, name: str) -> NDArray[np.intp]:
-    """Column of each label; `classes` may be in any order."""
-    if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
+def label_index(
+    y: NDArray[Any], classes: NDArray[Any], *, name: str, source: str = ""
+) -> NDArray[np.intp]:
+    """Column of each label; `classes` may be in any order, and `source` says whose they are."""
+    column = {label: j for j, label in enumerate(classes.tolist())} if classes.ndim == 1 else {}
+    if len(column) < len(classes):
         raise ValueError(f"classes={classes.tolist()} must name each label once, in one dimension.")
-    sorter = np.argsort(classes)
-    is_text = [array.dtype.kind in "OUST" for array in (y, classes)]
-    if is_text[0] == is_text[1]:
-        place = np.searchsorted(classes, y, sorter=sorter)
-        index = sorter[np.minimum(place, len(classes) - 1)]
-        unknown = np.unique(y[classes[index] != y])
+    kinds = {y.dtype.kind, classes.dtype.kind}
+    if kinds <= {*"biuf"} or (len(kinds) == 1 and "O" not in kinds):  # of a common order
+        sorter = np.argsort(classes)
+        index = np.searchsorted(classes, y, sorter=sorter)
+        index = sorter[np.minimum(index, len(classes) - 1)]
+        known = classes[index] == y
     else:
-        unknown = np.unique(y)
-    if len(unknown):
+        index = np.array([column.get(label, -1) for label in y.tolist()], dtype=np.intp)
+        known = index >= 0
+    if not known.all():
         raise ValueError(
-            f"{name} holds labels that are not among the classes: {shorten(unknown)}; expected "
-            f"labels among {shorten(classes)}. "
-            + (if_encoded(y, classes) or "Name every class that can occur in classes=.")
+            f"{name} holds labels that are not among the classes: "
+            f"{shorten(plain_labels([*dict.fromkeys(y[~known].tolist())]))}; expected labels among "
+            f"{shorten(classes)}{source}. {LABEL_REMEDY}"
         )
     return index
-
-
-def if_encoded(y: NDArray[Any], named: NDArray[Any]) -> str:
-    """What to do if labels may have been encoded as 0 .. K-1; empty if they are no such numbers."""
-    codes = np.arange(len(named))
-    if y.dtype.kind not in "iu" or not np.isin(y, codes).all() or np.isin(y, named).all():
-        return ""
-    return (
-        "Rename the labels; or, if y arrived encoded as 0 .. K-1, as from a VotingClassifier or "
-        "from cross_val_predict with method='predict_proba', pass costs without labels in the "
-        "order of the sorted labels, such as cost_matrix.loc[labels, labels].to_numpy() or "
-        "np.asarray(cost), and no classes=."
-    )
 
 
 def shorten(labels: NDArray[Any], most: int = 10) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from inspect import signature
 from typing import Any
 
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 # Endings of attributes that hold fitted models.
 KINDS = ("classifier", "estimator", "model", "transformer")
@@ -58,3 +61,64 @@ def _inside(model: Any, fitted: bool) -> list[Any]:
         return found
     params = model.get_params(deep=False) if hasattr(model, "get_params") else vars(model)
     return [*params.values()]
+
+
+# ------------------------------------------------------------------ fitted, and to be fitted
+
+
+def final_estimator(estimator: Any) -> Any:
+    """The estimator inside of searches and pipelines."""
+    return last_step(estimator, None)[0]
+
+
+def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The same, and its X, unless that is None."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            X = None if X is None else before_last(estimator, X)
+            estimator = estimator[-1]
+        else:
+            return estimator, X
+
+
+def before_last(pipeline: Any, X: Any) -> Any:
+    """X after the steps before the last; steps that resample do nothing when predicting."""
+    for _, step in pipeline.steps[:-1]:
+        if step not in (None, "passthrough") and not hasattr(step, "fit_resample"):
+            X = step.transform(X)
+    return X
+
+
+def last_of(model: Any) -> tuple[Any, str, str]:
+    """The last of unfitted pipelines and searches, and prefixes of its parameters and arguments."""
+    of_parameters = of_arguments = ""
+    while isinstance(model, Pipeline) or is_search(model):
+        if isinstance(model, Pipeline):
+            name, model = model.steps[-1]
+            of_parameters, of_arguments = f"{of_parameters}{name}__", f"{of_arguments}{name}__"
+        else:
+            of_parameters, model = f"{of_parameters}estimator__", model.estimator
+    return model, of_parameters, of_arguments
+
+
+def fit_arguments(model: Any, prefix: str = "") -> dict[str, str]:
+    """Arguments of `fit`, with the prefixes of pipelines, also of classifiers that get them all."""
+    last, _, of_arguments = last_of(model)
+    found, prefix = dict[str, str](), prefix + of_arguments
+    passes = hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV)
+    if passes and getattr(last, "estimator", None) is not None:
+        found = fit_arguments(last.estimator, prefix)
+    found |= {name: prefix + name for name in signature(last.fit).parameters}
+    return found | ({"groups": "groups"} if not prefix and _splits_groups(model) else {})
+
+
+def _splits_groups(model: Any) -> bool:
+    """Whether a search, also in a rule, makes its folds of groups."""
+    if is_search(model) and hasattr(model.cv, "split"):
+        return bool(get_routing_for_object(model.cv).consumes("split", {"groups"}))
+    inner = getattr(model, "estimator", None)
+    return not is_search(model) and inner is not None and _splits_groups(inner)

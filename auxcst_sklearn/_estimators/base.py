@@ -37,7 +37,6 @@ from ..modules import AuxNetwork
 from .fit_steps import (
     build,
     check_block,
-    check_classes_are_named,
     check_validation_set,
     continue_net,
     make_net,
@@ -240,10 +239,8 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         earlier = self.net_ if resume else None
         with self._fitting(resume) as rng:
             named = self.classes if classes is None else classes
-            if stream and not resume:
-                check_classes_are_named(named, cost, self.cost_matrix)
             data, held_out, inputs = validate(
-                self, X, y, sample_weight, cost, groups, validation, named, resume
+                self, X, y, sample_weight, cost, groups, validation, named, resume, stream=stream
             )
             if stream and resume:
                 check_block(data.costs, (self._sample_costs, self._known_costs))
@@ -311,6 +308,7 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         net, costs = training.net, data.costs
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self._sample_costs, self._known_costs = costs.kind
+        self._fitted_cost_matrix = self._read_cost_matrix()
         self._inputs, self.net_ = inputs, net
         if training.fold_seed is not None:
             self._fold_seed = training.fold_seed

@@ -27,8 +27,8 @@ from .._checks.classifiers import (
     weights_elsewhere,
 )
 from .._checks.data import as_labels, label_index, numpy_arrays, sliceable
+from .._checks.nesting import fit_arguments
 from .._inputs.samples import Sample
-from ..costs._evaluation import fit_arguments
 from .calibration import (
     folds_of,
     learns_by_default,

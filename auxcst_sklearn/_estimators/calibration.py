@@ -26,7 +26,7 @@ from .._training.geometric_mean import (
     log_clipped,
     log_loss_of,
 )
-from ..costs._account import Costs
+from ..costs._account import Costs, columns_of
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
 FEWEST_ROWS_OF_CLASS = 10
@@ -132,14 +132,13 @@ def _warn_if_rule_costs_more(
 
     The difference of the mean costs must exceed two paired standard errors.
     """
-    columns = {label: j for j, label in enumerate(costs.decisions.astype(str).tolist())}
-    of_class = [columns.get(label, -1) for label in costs.classes.astype(str).tolist()]
-    if min(of_class) < 0 or len(p) < 2:  # the classes are no decisions
+    of_class = columns_of(costs.classes, costs.decisions)
+    if of_class is None or len(p) < 2:  # the classes are no decisions
         return
     known = costs.matrices is not None
     expected = costs.expected_cost(p) if known else p @ costs.matrix(weight)
     paid = costs.paid(expected.argmin(axis=1))
-    most_probable = costs.paid(np.array(of_class)[p.argmax(axis=1)])
+    most_probable = costs.paid(of_class[p.argmax(axis=1)])
     difference = paid - most_probable
     # Both decisions are for the same rows, so the standard error is that of the paired differences.
     share = np.full(len(p), 1 / len(p)) if weight is None else weight / weight.sum()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import ClassifierMixin, warn
 from .._checks.classifiers import check_frequencies
@@ -24,10 +25,16 @@ from .._checks.data import (
     shorten,
 )
 from .._inputs.samples import Sample
-from ..costs._account import Costs
+from ..costs._account import Costs, columns_of, expected_cost
 from ..costs._assignment import Capacity, shadow_price_vector
-from ..costs._evaluation import check_evaluated, decisions_of, mean_paid
-from ..costs._validation import is_per_sample_matrix
+from ..costs._evaluation import decisions_of, mean_paid, read_scored
+from ..costs._reading import (
+    OF_CLASSES,
+    WHEN_DECIDING,
+    CostArray,
+    read_costs,
+    read_source,
+)
 from ..decisions import adjust_prior, assign, estimate_prior
 
 
@@ -41,16 +48,6 @@ def _check_known(cost: np.ndarray) -> None:
         )
 
 
-def warn_of_missing_costs() -> None:
-    """Warn the user that a model fitted with a cost matrix for each row decides without them."""
-    warn(
-        "The estimator was fitted with a cost matrix for each sample, but decides by the mean "
-        "costs of the classes, because none reached it. Pass cost= of shape (n_samples, n_classes, "
-        "n_classes), also to the predict of a Pipeline. A search does not pass them on: call "
-        "search.best_estimator_.predict(X, cost=C).",
-    )
-
-
 class DecisionMixin(ClassifierMixin):
     """Decisions and scores of a classifier that estimates the cost of each prediction."""
 
@@ -59,11 +56,14 @@ class DecisionMixin(ClassifierMixin):
     class_prior_: NDArray[np.float64]
     cost_matrix: Any
     predict_proba: Any  # of those that estimate probabilities
+    loss: Any  # of networks
+    cost_matrix_: NDArray[np.float64]  # of a rule
     _prior_unknown: str | None  # The reason, if class frequencies are not known.
 
     # Whether `fit` received costs of samples, and whether as a matrix for each.
     _sample_costs = False
     _known_costs = False
+    _fitted_cost_matrix: CostArray | None = None  # as it was in `fit`
 
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
@@ -74,11 +74,14 @@ class DecisionMixin(ClassifierMixin):
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Samples.
-        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
-            A cost matrix for each sample, if costs are known when deciding. Rows are true classes
-            in the order of `classes_`, columns are decisions in the order of `decisions_`. Costs
-            with labels are matched by label. The loss must have class probabilities. If None, the
-            learnt costs are used, or else the `cost_matrix` or the mean costs of each class.
+        cost : array-like or DataFrame of shape (n_classes, n_decisions), or array-like of shape \
+                (n_samples, n_classes, n_decisions), default=None
+            Costs for this decision: one matrix for all samples, or a matrix for each. Two
+            dimensions always mean one matrix, because cost vectors presume the true class. Rows are
+            true classes in the order of `classes_`, columns are decisions in the order of
+            `decisions_`. Costs with labels are matched by label. The loss must have class
+            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit` or
+            the mean costs of each class.
         prior : mapping of labels to float, or "estimate", default=None
             Class frequencies of these samples, if they differ from the training, for example
             because most samples of one class were left out. Probabilities are multiplied by the
@@ -96,22 +99,58 @@ class DecisionMixin(ClassifierMixin):
             If `cost` or `prior` is not as described, the loss has no class probabilities, or with
             `prior` the frequencies of the training are not known; see `train_prior`.
         """
+        if cost is None:
+            self._warn_of_costs_in_use()
+            if prior is None:
+                return self._estimated_cost(X)
+        check_is_fitted(self)
+        if not self._has_probabilities():
+            name = "prior" if cost is None else "cost"
+            raise ValueError(
+                f"{name}= decides by class probabilities, but loss={self.loss!r} has none; use "
+                f"loss='bayes_risk' or 'cross_entropy', or leave {name} out."
+            )
         probability = self.predict_proba(X)
         if prior is not None:
             probability = self._with_prior(probability, prior)
-        if cost is not None:
-            return self._class_costs().expected_cost(probability, cost)
-        if self._known_costs:
-            warn_of_missing_costs()
-        return self._expected_cost(X, probability)
+        if cost is None:
+            return self._expected_cost(X, probability)
+        costs = read_costs(cost, "cost", WHEN_DECIDING, len(probability))
+        return expected_cost(probability, costs.aligned(self.classes_, self.decisions_))
+
+    def _warn_of_costs_in_use(self) -> None:
+        """Warn of a decision by the costs of `fit`, if others were probably meant."""
+        if not hasattr(self, "classes_"):  # an error elsewhere
+            return
+        if self._known_costs and self._has_probabilities():
+            warn(
+                "The estimator was fitted with a cost matrix for each sample, but decides by the "
+                "mean costs of the classes, because none reached it. Pass cost= of shape "
+                "(n_samples, n_classes, n_classes), also to the predict of a Pipeline. A search "
+                "does not pass them on: call search.best_estimator_.predict(X, cost=C).",
+            )
+        if self._read_cost_matrix() != self._fitted_cost_matrix:
+            warn(
+                "cost_matrix has changed since fit, but decisions use the costs of fit. Pass the "
+                "new costs to the decision, predict(X, cost=new), or fit again."
+            )
+
+    def _read_cost_matrix(self) -> CostArray | None:
+        """The `cost_matrix` of the constructor, as a value of its own."""
+        matrix = self.cost_matrix
+        return None if matrix is None else read_costs(matrix, "cost_matrix", OF_CLASSES)
+
+    def _estimated_cost(self, X: ArrayLike) -> np.ndarray:
+        """Costs of each decision by the costs of `fit`, (n, n_decisions), in currency."""
+        return self._expected_cost(X, self.predict_proba(X))
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
         """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
-        return self._class_costs().expected_cost(probability)
+        return expected_cost(probability, self._class_cost_matrix())
 
     @abstractmethod
-    def _class_costs(self) -> Costs:
-        """The mean costs of each class in the training."""
+    def _class_cost_matrix(self) -> NDArray[np.float64]:
+        """The mean costs of each class in the training (n_classes, n_decisions), in currency."""
 
     def _has_probabilities(self) -> bool:
         """Whether decisions can use the costs of each row, by class probabilities."""
@@ -124,11 +163,14 @@ class DecisionMixin(ClassifierMixin):
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Samples.
-        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
-            A cost matrix for each sample, if costs are known when deciding. Rows are true classes
-            in the order of `classes_`, columns are decisions in the order of `decisions_`. Costs
-            with labels are matched by label. The loss must have class probabilities. If None, the
-            learnt costs are used, or else the `cost_matrix` or the mean costs of each class.
+        cost : array-like or DataFrame of shape (n_classes, n_decisions), or array-like of shape \
+                (n_samples, n_classes, n_decisions), default=None
+            Costs for this decision: one matrix for all samples, or a matrix for each. Two
+            dimensions always mean one matrix, because cost vectors presume the true class. Rows are
+            true classes in the order of `classes_`, columns are decisions in the order of
+            `decisions_`. Costs with labels are matched by label. The loss must have class
+            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit` or
+            the mean costs of each class.
 
         Returns
         -------
@@ -143,19 +185,17 @@ class DecisionMixin(ClassifierMixin):
         return self.classes_[self._of_classes(cost).argmin(axis=1)]
 
     def _of_classes(self, cost: np.ndarray) -> np.ndarray:
-        """The columns of the classes, in their order; texts name them by their strings."""
-        if np.array_equal(self.decisions_, self.classes_):
+        """The columns of the classes, in their order."""
+        if self.decisions_ is self.classes_:
             return cost
-        names, wanted = self.decisions_.tolist(), self.classes_.tolist()
-        if isinstance(names[0], str):
-            wanted = [str(label) for label in wanted]
-        if missing := [label for label in wanted if label not in names]:
+        columns = columns_of(self.classes_, self.decisions_)
+        if columns is None:
             raise ValueError(
-                f"predict returns classes, but the costs have no columns for {missing}, only for "
-                f"the decisions {shorten(self.decisions_)}. Call decide(X) instead; for a pipeline "
-                "or a search, auxcst_sklearn.decisions.decide(model, X)."
+                f"predict returns classes, but the classes {shorten(self.classes_)} are not all "
+                f"among the decisions {shorten(self.decisions_)}. Call decide(X) instead; for a "
+                "pipeline or a search, auxcst_sklearn.decisions.decide(model, X)."
             )
-        return cost[:, [names.index(label) for label in wanted]]
+        return cost[:, columns]
 
     def decide(
         self,
@@ -173,11 +213,14 @@ class DecisionMixin(ClassifierMixin):
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Samples.
-        cost : array-like of shape (n_samples, n_classes, n_decisions), default=None
-            A cost matrix for each sample, if costs are known when deciding. Rows are true classes
-            in the order of `classes_`, columns are decisions in the order of `decisions_`. Costs
-            with labels are matched by label. The loss must have class probabilities. If None, the
-            learnt costs are used, or else the `cost_matrix` or the mean costs of each class.
+        cost : array-like or DataFrame of shape (n_classes, n_decisions), or array-like of shape \
+                (n_samples, n_classes, n_decisions), default=None
+            Costs for this decision: one matrix for all samples, or a matrix for each. Two
+            dimensions always mean one matrix, because cost vectors presume the true class. Rows are
+            true classes in the order of `classes_`, columns are decisions in the order of
+            `decisions_`. Costs with labels are matched by label. The loss must have class
+            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit` or
+            the mean costs of each class.
         capacity : mapping of decisions to int or float, default=None
             How many of these samples a decision can have: an int for a number, a float for a share
             (:func:`auxcst_sklearn.decisions.assign`).
@@ -265,11 +308,8 @@ class DecisionMixin(ClassifierMixin):
             Minus the mean cost, so that greater is better; or the accuracy, with a warning if
             the estimator was fitted with per-sample costs that are missing here.
         """
-        check_evaluated(X, y, cost, self.cost_matrix, sample_weight)
-        known = is_per_sample_matrix(cost) and self._has_probabilities()
-        decides = decisions_of(self) is not None and not (cost is None and self.cost_matrix is None)
-        y_pred = (self.decide if decides else self.predict)(X, cost if known else None)
         if cost is None and self.cost_matrix is None:
+            check_row_order(X=X, y=y, sample_weight=sample_weight)
             if self._sample_costs:
                 warn(
                     "The estimator was fitted with per-sample costs, but none reached score, which "
@@ -278,10 +318,14 @@ class DecisionMixin(ClassifierMixin):
                     "scoring=cost_scorer.",
                 )
             with numpy_arrays():
-                return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
-        given, labels = {"y_true": y, "y_pred": y_pred}, (self.classes_, decisions_of(self))
-        matrix = self.cost_matrix if cost is None else None
-        return -mean_paid(given, cost, matrix, *labels, sample_weight, of_model=True)
+                return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        cost_matrix = self.cost_matrix if cost is None else None
+        costs = read_scored(X, y, cost, cost_matrix, sample_weight)
+        decisions = decisions_of(self)
+        decides = costs.is_known and self._has_probabilities()
+        y_pred = (self.predict if decisions is None else self.decide)(X, cost if decides else None)
+        labels, axes = {"y_true": y, "y_pred": y_pred}, (self.classes_, decisions)
+        return -mean_paid(labels, costs, None, *axes, sample_weight, of_model=True)
 
 
 def frequencies_of(given: Any, classes: NDArray[Any], name: str, other: str = "") -> NDArray[Any]:
@@ -343,7 +387,8 @@ class BayesDecisionMixin(DecisionMixin):
         check_labels(y, "y")
         check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups, **more)
         labels = column_or_1d(y, warn=True)
-        costs = Costs.of_fit(labels, cost, self.cost_matrix, self.classes, self.decisions, y)
+        source = read_source(cost, self.cost_matrix, len(labels))
+        costs = Costs.of_fit(labels, source, self.classes, self.decisions, y)
         self._given_prior(costs.classes)
         weight = check_weight(sample_weight, labels)
         if weight is not None:
@@ -366,6 +411,7 @@ class BayesDecisionMixin(DecisionMixin):
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self.cost_matrix_ = costs.matrix(sample.weight)
         self._sample_costs, self._known_costs = costs.kind
+        self._fitted_cost_matrix = self._read_cost_matrix()
 
-    def _class_costs(self) -> Costs:
-        return Costs.of_classes(self.classes_, self.decisions_, self.cost_matrix_)
+    def _class_cost_matrix(self) -> NDArray[np.float64]:
+        return self.cost_matrix_

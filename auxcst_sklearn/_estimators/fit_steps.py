@@ -36,7 +36,7 @@ from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import make_schedule, optimizer_arguments
 from ..costs._account import Costs
 from ..costs._evaluation import decisions_of
-from ..costs._named import column_names, same_labels, stack_costs
+from ..costs._reading import read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
@@ -58,6 +58,8 @@ def validate(
     validation: Sequence[Any] | None = None,
     classes: Any = None,
     resume: bool = False,
+    *,
+    stream: bool = False,
 ) -> Data:
     """Rows and labels as arrays, with costs in currency; with `resume`, classes must not change.
 
@@ -67,7 +69,10 @@ def validate(
     check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
     X, label = inputs.validate(estimator, X, y, reset=not resume)
-    decisions, matrix = estimator.decisions, estimator.cost_matrix
+    source = cost  # An ensemble passes its own account of the costs.
+    if not isinstance(cost, Costs):
+        source = read_source(cost, estimator.cost_matrix, len(label))
+    decisions = estimator.decisions
     if resume:
         if classes is not None and not np.array_equal(classes, estimator.classes_):
             raise ValueError(
@@ -75,10 +80,13 @@ def validate(
                 f"continues with, {estimator.classes_.tolist()}; expected the same, or None."
             )
         classes = estimator.classes_
-        named = column_names(matrix if cost is None else cost)
-        if decisions is None and (named is None or same_labels(named, estimator.decisions_)):
-            decisions = decisions_of(estimator)
-    costs = Costs.of_fit(label, cost, matrix, classes, decisions, y)
+        decisions = decisions_of(estimator) if decisions is None else decisions
+    elif stream and classes is None and getattr(source, "decisions", None) is None:
+        raise ValueError(
+            "classes must be passed at the first call to partial_fit: all labels that "
+            "can ever occur, in classes= here or in the constructor."
+        )
+    costs = Costs.of_fit(label, source, classes, decisions, y)
     if resume and not np.array_equal(costs.decisions, estimator.decisions_):
         raise ValueError(
             f"The costs have the columns {shorten(costs.decisions)}, but training continues "
@@ -114,9 +122,9 @@ def _validation_set(
         check_labels(y, "y_val")
         check_row_order(X_val=X, y_val=y, cost_val=cost, sample_weight_val=weight)
         X, y = inputs.validate(estimator, X, y, reset=False)
-        label = label_index(as_labels(y, "y"), training.classes, name="y").astype(np.int64)
-        source = stack_costs(cost), estimator.cost_matrix
-        costs = Costs.of_labels(label, training.classes, training.other_decisions, *source)
+        label = label_index(as_labels(y, "y"), training.classes, name="y")
+        source = read_source(cost, estimator.cost_matrix, len(label))
+        costs = Costs.of_labels(label, training.classes, training.decisions, source)
         weight = check_weight(weight, X)
     known = training.matrices is not None
     if known != (costs.matrices is not None):
@@ -137,15 +145,6 @@ def check_block(costs: Costs, of_first: tuple[bool, bool]) -> None:
         raise ValueError(
             f"cost: the first block had {first}, and this one has {other}; expected the same for "
             "all blocks."
-        )
-
-
-def check_classes_are_named(classes: Any, cost: Any, cost_matrix: Any) -> None:
-    """Raise an error if the first block of a stream does not name all labels."""
-    if classes is None and all(column_names(c) is None for c in (cost, cost_matrix)):
-        raise ValueError(
-            "classes must be passed at the first call to partial_fit: all labels that "
-            "can ever occur, in classes= here or in the constructor."
         )
 
 

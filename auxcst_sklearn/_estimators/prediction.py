@@ -6,42 +6,27 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .._checks.calls import available_if
 from .._inputs.arrays import Preprocessor
 from .._training.net import CostNet
-from ..costs._account import Costs
 from ..losses import LOSSES, ProbabilisticLoss
-from .decision import DecisionMixin, warn_of_missing_costs
+from .decision import DecisionMixin
 from .export import OutputModule
 
 
 class NetDecisionMixin(DecisionMixin):
     """Decisions of an estimator by its net."""
 
-    loss: Any
     net_: CostNet
     _inputs: Preprocessor
 
-    def predict_cost(
-        self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
-    ) -> np.ndarray:
-        if cost is None and prior is None:
-            (estimate,) = self._predict_heads(X, every_head=False)
-            if self._known_costs and self._has_probabilities():
-                warn_of_missing_costs()
-            return estimate
-        check_is_fitted(self)
-        if not self._has_probabilities():
-            given = "prior" if cost is None else "cost"
-            raise ValueError(
-                f"{given}= decides by class probabilities, but loss={self.loss!r} has none; use "
-                f"loss='bayes_risk' or 'cross_entropy', or leave {given} out."
-            )
-        return super().predict_cost(X, cost, prior=prior)
+    def _estimated_cost(self, X: ArrayLike) -> np.ndarray:
+        (estimate,) = self._predict_heads(X, every_head=False)
+        return estimate
 
     @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -188,10 +173,9 @@ class NetDecisionMixin(DecisionMixin):
             )
         return super()._expected_cost(X, probability)
 
-    def _class_costs(self) -> Costs:
+    def _class_cost_matrix(self) -> NDArray[np.float64]:
         statistics = self.net_.statistics
-        matrix = statistics.to_currency(statistics.class_mean)
-        return Costs.of_classes(self.classes_, self.decisions_, matrix)
+        return statistics.to_currency(statistics.class_mean)
 
     def _has_probabilities(self) -> bool:
         if hasattr(self, "net_"):

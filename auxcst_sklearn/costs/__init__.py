@@ -6,13 +6,13 @@ prediction. If the costs of a sample are known for each true class, for instance
 of a payment, each sample has its own matrix: (n_samples, n_classes, n_classes).
 """
 
+from ._labelled import LabelledCosts
 from ._matrices import (
     cost_vectors,
     ordinal_cost_matrix,
     randomized_proportional_cost_matrix,
     tree_distance_cost_matrix,
 )
-from ._named import LabelledCosts
 from ._terms import binary_cost_matrices, cost_matrices
 
 __all__ = [

@@ -1,8 +1,7 @@
-"""The costs of rows: their source, classes and decisions, validated once, and their statistics."""
+"""The costs of samples: their classes and decisions, and their statistics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,24 +10,18 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks.calls import warn
-from .._checks.data import check_labels, if_encoded, label_index, shorten, sorted_labels
-from ._named import (
-    LabelledCosts,
-    column_names,
-    row_names,
-    same_label_kind,
+from .._checks.data import (
+    LABEL_REMEDY,
+    check_labels,
+    label_index,
+    own_order,
+    plain_labels,
     same_labels,
-    stack_costs,
+    shorten,
+    sorted_labels,
 )
+from ._reading import CostArray
 from ._statistics import CostStatistics
-from ._validation import (
-    check_cost,
-    check_cost_matrices,
-    check_cost_matrix,
-    is_per_sample_matrix,
-    warn_if_order_is_lost,
-    warn_of_permutation,
-)
 
 
 @dataclass(frozen=True)
@@ -51,72 +44,58 @@ class Costs:
     def of_fit(
         cls,
         y: NDArray[Any],
-        cost: Any,
-        cost_matrix: Any,
+        costs: Costs | CostArray | None,
         classes: Any = None,
         decisions: Any = None,
-        given: Any = None,
+        categories: Any = None,
     ) -> Costs:
-        """The costs of training rows, from their single source, and warnings of likely mistakes.
+        """The costs of training samples, and warnings of likely mistakes.
 
-        `given` are the labels as the caller has passed them.
+        `categories` are the labels as the caller has passed them, perhaps with an order.
         """
-        if isinstance(cost, Costs):  # An ensemble has validated them.
-            return cost
-        if cost is not None and cost_matrix is not None:
-            raise ValueError(
-                "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
-                "to use per-sample costs, or drop cost=."
-            )
-        cost, cost_matrix = stack_costs(cost), stack_costs(cost_matrix)
-        warn_if_order_is_lost(cost, cost_matrix, decisions if classes is None else classes, y=given)
+        if isinstance(costs, Costs):  # An ensemble has validated them.
+            return costs
+        warn_of_lost_order(costs, decisions if classes is None else classes, y=categories)
         check_classification_targets(y)
-        found = find_classes(y, classes, cost, cost_matrix, decisions)
-        label = label_index(y, found, name="y").astype(np.int64)
-        columns = find_decisions(cost, cost_matrix, decisions, found)
-        if columns is not None and cost_matrix is None and not is_per_sample_matrix(cost):
+        if classes is not None and not np.array_equal(np.unique(classes), np.array(classes)):
+            raise ValueError(
+                f"classes={np.asarray(classes).tolist()} must list each label once, in sorted "
+                "order, as classes_. For costs in another order, use a DataFrame with labels."
+            )
+        labels, columns = find_labels(costs, np.unique(y), classes, decisions)
+        if len(labels) < 2:
+            source = "y" if classes is None else f"classes={np.asarray(classes).tolist()}"
+            raise ValueError(
+                f"{source} holds 1 class only, {labels.tolist()}; a classifier needs at least two. "
+                "If the others have no sample here, name all classes in classes=."
+            )
+        if columns is not labels and (costs is None or costs.kind == "vectors"):
             raise ValueError(
                 f"The decisions {shorten(columns)} have no costs for each class; expected "
-                "cost_matrix, or cost as a matrix for each sample, (n_samples, n_classes, "
-                "n_decisions). Cost vectors of samples are for classes."
+                "cost_matrix, or a cost matrix for each sample. Cost vectors are for classes."
             )
-        if columns is not None and decisions is not None and same_labels(columns, found):
-            warn_of_permutation(columns, found)
-        costs = cls.of_labels(label, found, columns, cost, cost_matrix)
-        costs.warn_if_truth_is_not_cheapest()
-        return costs
+        of_costs = costs is not None and classes is None and costs.decisions is not None
+        source = f", the labels of {getattr(costs, 'name', None)}" if of_costs else ""
+        label = label_index(y, labels, name="y", source=source)
+        account = cls.of_labels(label, labels, columns, costs)
+        account.warn_if_truth_is_not_cheapest()
+        return account
 
     @classmethod
     def of_labels(
         cls,
-        label: NDArray[Any],
+        label: NDArray[np.intp],
         classes: NDArray[Any],
-        decisions: NDArray[Any] | None,
-        cost: Any,
-        cost_matrix: Any,
+        decisions: NDArray[Any],
+        costs: CostArray | None,
     ) -> Costs:
-        """Costs of rows with label indices; if `decisions` is None, columns are the classes."""
-        columns = classes if decisions is None else decisions
-        matrices = None
-        if is_per_sample_matrix(cost):
-            matrices = check_cost_matrices(
-                cost, n_samples=len(label), classes=classes, decisions=decisions
-            )
-            rows = matrices[np.arange(len(label)), label]
-        elif cost is not None:
-            rows = check_cost(cost, n_samples=len(label), classes=columns)
-        elif cost_matrix is not None:
-            rows = check_cost_matrix(cost_matrix, classes=classes, decisions=decisions)
-        else:
-            rows = 1 - np.eye(len(classes))
-        return cls(classes, columns, rows, cost is None, label, matrices)
-
-    @classmethod
-    def of_classes(
-        cls, classes: NDArray[Any], decisions: NDArray[Any], rows: NDArray[Any]
-    ) -> Costs:
-        """Costs of classes (K, D), without rows of data."""
-        return cls(classes, decisions, rows, True, np.empty(0, np.intp))
+        """Costs of samples with label indices; without any costs every mistake costs 1."""
+        label, matrices = label.astype(np.int64, copy=False), None
+        values = 1 - np.eye(len(classes)) if costs is None else costs.aligned(classes, decisions)
+        if costs is not None and costs.is_known:
+            matrices, values = values, values[np.arange(len(label)), label]
+        per_class = costs is None or costs.kind == "matrix"
+        return cls(classes, decisions, values, per_class, label, matrices)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -144,20 +123,9 @@ class Costs:
             matrices = statistics.to_units(matrices).astype(np.float32)
         return replace(self, values=statistics.to_units(self.values), matrices=matrices)
 
-    def expected_cost(self, probability: NDArray[Any], cost: Any = None) -> NDArray[np.float64]:
-        """Expected cost of each decision (n, D) under class probabilities.
-
-        `cost` holds a matrix for each row; if None, these costs are used.
-        """
-        matrices = self.matrices
-        if cost is not None:
-            n, decisions = len(probability), self.other_decisions
-            matrices = check_cost_matrices(
-                stack_costs(cost), n_samples=n, classes=self.classes, decisions=decisions
-            )
-        if matrices is None:
-            return probability @ self.matrix()
-        return np.einsum("nk,nkj->nj", probability, matrices)
+    def expected_cost(self, probability: NDArray[Any]) -> NDArray[np.float64]:
+        """Expected cost of each decision (n, D) under class probabilities."""
+        return expected_cost(probability, self.matrix() if self.matrices is None else self.matrices)
 
     def vectors(self) -> NDArray[Any]:
         """The cost of each decision for each row, given its true class (n, D)."""
@@ -178,19 +146,18 @@ class Costs:
         values = self.values / unit - offset / unit
         if self.per_class:
             return CostStatistics(self.class_weight(weight), values, offset, unit)
-        found = CostStatistics.of(values, self.label, weight, len(self.classes))
-        return replace(found, offset=offset, unit=unit)
+        statistics = CostStatistics.of(values, self.label, weight, len(self.classes))
+        return replace(statistics, offset=offset, unit=unit)
 
     def matrix(self, weight: NDArray[Any] | None = None) -> NDArray[Any]:
         """One matrix for all rows (K, D); costs that differ between rows are averaged by class."""
         return self.values if self.per_class else self.statistics(weight).class_mean
 
     def warn_if_truth_is_not_cheapest(self) -> None:
-        """Warn if for most rows of a class another class costs less than the true one."""
-        if not same_labels(self.decisions, self.classes):
+        """Warn if for most samples of a class another class costs less than the true one."""
+        place = columns_of(self.classes, self.decisions)
+        if place is None or len(self.decisions) > len(self.classes):
             return
-        of_label = {str(label): j for j, label in enumerate(self.decisions.tolist())}
-        place = np.array([of_label[str(label)] for label in self.classes.tolist()])
         true = place if self.per_class else place[self.label]
         dear = self.values[np.arange(len(self.values)), true] > self.values.min(axis=1)
         if self.per_class:
@@ -200,154 +167,115 @@ class Costs:
         if not (of_class > 0.5).any():
             return
         labels = self.classes.tolist()
-        found = [f"{k!r} ({share:.0%})" for k, share in zip(labels, of_class) if share > 0.5]
+        named = [f"{k!r} ({share:.0%})" for k, share in zip(labels, of_class) if share > 0.5]
         warn(
             "The true class is not the cheapest prediction for most rows of class "
-            f"{', '.join(found[:10])}. Perhaps the cost matrix is transposed (rows are true "
+            f"{', '.join(named[:10])}. Perhaps the cost matrix is transposed (rows are true "
             "classes, columns predictions), a cost has the wrong sign (benefits are negative), or "
             f"the labels are in another order than {shorten(self.decisions)}. If the costs are "
-            "correct, switch this warning off by warnings.filterwarnings('ignore', 'The true class "
-            "is not the').",
+            "correct, use warnings.filterwarnings('ignore', 'The true class is not the').",
         )
 
 
-# ---------------------------------------------------------------- classes
+def expected_cost(probability: NDArray[Any], matrices: NDArray[Any]) -> NDArray[np.float64]:
+    """Expected cost of each decision (n, D), by one matrix or a matrix for each sample."""
+    if matrices.ndim == 2:
+        return probability @ matrices
+    return np.einsum("nk,nkj->nj", probability, matrices)
 
 
-def find_classes(
-    y: NDArray[Any], classes: Any, cost: Any, cost_matrix: Any, decisions: Any = None
-) -> NDArray[Any]:
-    """All labels, sorted: from the caller, from labelled costs, or from the data."""
-    if classes is not None:
-        found = np.array(classes)
-        if found.ndim != 1 or not np.array_equal(np.unique(found), found):
-            raise ValueError(
-                f"classes={np.asarray(classes).tolist()} must list each label once, in sorted "
-                "order, as classes_ does everywhere in scikit-learn. For costs in another order, "
-                "use a DataFrame with the labels as columns."
-            )
+# ----------------------------------------------------------------------------------- labels
+
+
+def find_labels(
+    costs: CostArray | None,
+    present: NDArray[Any],
+    classes: Any = None,
+    decisions: Any = None,
+    *,
+    of_model: bool = False,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The classes, and the decisions, which are the same array if these are the classes.
+
+    `present` are the sorted labels of the samples. Classes that the caller does not name are the
+    labels of the costs, or else the labels of the samples. With `of_model`, the decisions are those
+    of a fitted model.
+    """
+    if classes is None:
+        labels = _class_labels(costs, present, named=decisions is not None)
     else:
-        found = np.unique(y)
-        labels = labels_of_rows(_named_rows(cost, cost_matrix), found)
-        if labels is None:
-            labels = column_names(cost_matrix if cost is None else cost, like=found)
-            if decisions is not None and labels is not None and not np.isin(found, labels).all():
-                labels = None  # They name decisions.
-        if labels is not None and same_label_kind(labels, y):
-            found = _labels_of_costs(cost, cost_matrix, labels, found)
-    if len(found) < 2:
-        source = "y" if classes is None else f"classes={np.asarray(classes).tolist()}"
+        labels = plain_labels(classes).copy()
+    if decisions is None:
+        return labels, _decision_labels(costs, labels)
+    columns = plain_labels(decisions).copy()
+    check_labels(columns, "decisions", mixed=True)
+    if columns.ndim != 1 or len(set(columns.tolist())) < max(len(columns), 1):
         raise ValueError(
-            f"{source} holds 1 class only, {found.tolist()}; a classifier needs at least two. If "
-            "the others have no sample here, name all classes in classes=."
+            f"decisions={columns.tolist()} must name each column once, in one dimension."
         )
-    return found
-
-
-def _labels_of_costs(
-    cost: Any, cost_matrix: Any, labels: NDArray[Any], present: NDArray[Any]
-) -> NDArray[Any]:
-    """Take the classes from the labels of the costs, in the type of the labels in y."""
-    name = "cost_matrix" if cost is None else "cost"
-    is_named = isinstance(cost_matrix if cost is None else cost, LabelledCosts)
-    named = f"The classes of {name}" if is_named else f"The columns of {name}"
-    missing = np.setdiff1d(present, labels)
-    if len(missing):
-        raise ValueError(
-            f"{named} are {labels.tolist()}, but y also holds {missing.tolist()}; expected a "
-            "column for every class. "
-            + (
-                if_encoded(present, labels)
-                or "Add the missing columns, or rename those that stand for these classes. Columns "
-                "that are decisions need an index that holds the classes, or decisions=."
-            )
-        )
-    if cost is not None and not is_named and len(unseen := np.setdiff1d(labels, present)):
+    if np.array_equal(columns, labels):
+        return labels, labels
+    if same_labels(columns, labels) and not of_model:
         warn(
-            f"cost has columns for classes of which y holds no sample: {shorten(unseen)}. If they "
-            "are classes, name all classes in classes=; if not, such as an identifier, leave them "
-            "out of cost."
+            f"decisions={shorten(columns)} names the classes in another order than classes_, "
+            f"{shorten(labels)}. Columns of costs without labels are taken in this order. Leave "
+            "decisions= out if they are in the order of classes_."
         )
-    found = np.unique(labels)
-    if present.dtype.kind in "biu" and np.array_equal(found, found.astype(present.dtype)):
-        found = found.astype(present.dtype)
-    return found
+    return labels, columns
 
 
-def labels_of_evaluation(
-    cost: Any, cost_matrix: Any, classes: Any, decisions: Any, given: Mapping[str, Any], *ys: Any
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Labels of rows and columns where predictions are known; None for columns of the classes.
-
-    `given` are the true labels and the predictions; `ys` are their validated arrays.
-    """
-    costs = cost_matrix if cost is None else cost
-    of_rows = labels_of_rows(_named_rows(cost, cost_matrix), ys[0])
-    if decisions is None and of_rows is None:
-        if classes is None:
-            classes = column_names(costs, like=ys[0])
-        if classes is None:
-            warn_if_order_is_lost(cost, cost_matrix, **given)
-            classes = sorted_labels(*ys, name=" or ".join(given))
-        return np.asarray(classes), None
-    rows = of_rows if classes is None else np.asarray(classes)
-    if rows is None and isinstance(costs, LabelledCosts):
-        rows = row_names(_named_rows(cost, cost_matrix), like=ys[0])
-    if rows is None:
-        rows = np.unique(ys[0])
-    return rows, find_decisions(cost, cost_matrix, decisions, rows)
+def _class_labels(costs: CostArray | None, present: NDArray[Any], *, named: bool) -> NDArray[Any]:
+    """The classes by the labels of the costs, in the type of the labels of the samples."""
+    labels = None if costs is None else costs.class_labels(decisions_are_named=named)
+    if costs is None or labels is None or same_labels(labels, present):
+        return present
+    labels = sorted_labels(labels, name=f"The labels of the classes of {costs.name}")
+    if {labels.dtype.kind, present.dtype.kind} <= {*"biuf"}:
+        same = labels.astype(present.dtype)
+        return same if np.array_equal(same, labels) else labels
+    return labels
 
 
-# ---------------------------------------------------------------- decisions
-
-
-def find_decisions(
-    cost: Any, cost_matrix: Any, decisions: Any, classes: NDArray[Any]
-) -> NDArray[Any] | None:
-    """Labels of the cost columns; None where they are the classes, in their order."""
-    if decisions is not None:
-        labels = np.asarray(np.asarray(decisions).tolist())  # numbers among texts are texts
-        check_labels(labels, "decisions")
-        if labels.ndim != 1 or len(np.unique(labels)) < max(len(labels), 1):
-            raise ValueError(
-                f"decisions={labels.tolist()} must name each column of the costs once, in one "
-                "dimension."
-            )
-        return None if np.array_equal(labels, classes) else labels
-    costs = _named_rows(cost, cost_matrix)
-    columns = column_names(costs, like=classes)
-    if columns is None or labels_of_rows(costs, classes) is None:
-        return None
-    names = {str(label) for label in columns.tolist()}
-    missing = [label for label in classes.tolist() if str(label) not in names]
-    # A misspelt label, a transposed matrix, encoded labels, or decisions.
-    may_be_classes = len(columns) == len(classes) and not isinstance(costs, LabelledCosts)
-    if 0 < len(missing) < len(classes) or (missing and may_be_classes):
-        name = "cost_matrix" if cost is None else "cost"
+def _decision_labels(costs: CostArray | None, classes: NDArray[Any]) -> NDArray[Any]:
+    """The labels of the columns, or the classes, unless the columns are other decisions."""
+    if costs is None or costs.classes is None or costs.decisions is None:
+        return classes
+    columns = costs.decisions
+    n_missing = len(set(classes.tolist()) - set(columns.tolist()))
+    if not n_missing:
+        return classes if len(columns) == len(classes) else columns
+    # A misspelt label, a transposed matrix, texts instead of numbers, or decisions.
+    may_be_classes = len(columns) == len(classes) and not costs.names_decisions
+    if n_missing < len(classes) or may_be_classes:
         raise ValueError(
-            f"The columns of {name} are {shorten(columns)}, and there is none for "
-            f"{shorten(np.asarray(missing))} of the classes {shorten(classes)}. Rename the labels; "
-            "or, if they are decisions, name them in decisions=."
+            f"The columns of {costs.name} are {shorten(columns)}, but the classes are "
+            f"{shorten(classes)}. If the columns are decisions, name them in decisions=. "
+            f"{LABEL_REMEDY}"
         )
-    return column_names(costs)
+    return columns
 
 
-def _named_rows(cost: Any, cost_matrix: Any) -> Any:
-    """Costs whose rows may have names of classes: an index of costs per sample names samples."""
-    if cost is None:
-        return cost_matrix
-    return cost if isinstance(cost, LabelledCosts) and cost.ndim == 3 else None
+def columns_of(classes: NDArray[Any], decisions: NDArray[Any]) -> NDArray[np.intp] | None:
+    """The column of each class among the decisions; None if a class is not a decision."""
+    column = {label: j for j, label in enumerate(decisions.tolist())}
+    columns = [column.get(label, -1) for label in classes.tolist()]
+    return None if min(columns) < 0 else np.array(columns)
 
 
-def labels_of_rows(costs: Any, present: NDArray[Any]) -> NDArray[Any] | None:
-    """The labels of the rows of matrices, if they name the classes and the columns do not.
-
-    They get the type of the labels in `present`, and must name all of these labels.
-    """
-    columns, rows = column_names(costs, like=present), row_names(costs, like=present)
-    if columns is None or rows is None or set(rows.tolist()) == set(columns.tolist()):
-        return None
-    if isinstance(costs, LabelledCosts):
-        return rows
-    named = set(map(str, rows.tolist()))
-    return rows if {str(label) for label in present.tolist()} <= named else None
+def warn_of_lost_order(costs: CostArray | None, classes: Any = None, **labels: Any) -> None:
+    """Warn of ordered categories in another order than sorted, if nothing names the columns."""
+    if costs is None or costs.decisions is not None or classes is not None:
+        return
+    for name, y in labels.items():
+        categories = own_order(y) or []
+        try:
+            expected = sorted(categories)
+        except TypeError:  # which have no sorted order, an error elsewhere
+            continue
+        if categories != expected:
+            warn(
+                f"{name} has ordered categories, {categories}, but classes_, and so the columns of "
+                "costs without labels, are sorted, as everywhere in scikit-learn: "
+                f"{expected}. Pass costs with these labels, as a DataFrame or from "
+                "ordinal_cost_matrix(labels), or name the columns of an array in classes=.",
+            )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from .._checks.data import check_groups, check_row_order
+from .._checks.data import check_groups, check_row_order, plain_labels
 
 Capacity = Mapping[Hashable, "int | float"]
 
@@ -51,7 +51,7 @@ def assignments(
         expected_cost, dtype=np.float64, input_name="expected_cost"
     )
     n_decisions = cost.shape[1]
-    labels = list(range(n_decisions)) if decisions is None else np.asarray(decisions).tolist()
+    labels = list(range(n_decisions)) if decisions is None else plain_labels(decisions).tolist()
     if len(labels) != n_decisions or len(set(labels)) < n_decisions:
         raise ValueError(
             f"decisions names {len(set(labels))} columns, but expected_cost has {n_decisions}; "

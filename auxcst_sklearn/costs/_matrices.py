@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from .._checks.data import as_labels, label_index, sorted_labels
-from ._account import Costs, labels_of_evaluation
-from ._named import LabelledCosts, stack_costs
-from ._validation import is_per_sample_matrix
+from ._account import Costs, find_labels, warn_of_lost_order
+from ._labelled import LabelledCosts
+from ._reading import WHEN_DECIDING, read_costs
 
 Path = str | Sequence[str]
 
@@ -60,14 +60,11 @@ def cost_vectors(
     labels = as_labels(y, "y")
     if cost_matrix is None:
         raise ValueError("cost_matrix=None; expected costs of shape (n_classes, n_classes).")
-    cost_matrix = stack_costs(cost_matrix)
-    of_each = is_per_sample_matrix(cost_matrix)
-    costs = (cost_matrix, None) if of_each else (None, cost_matrix)
-    rows, columns = labels_of_evaluation(*costs, classes, None, {"y": y}, labels)
-    if classes is None:
-        rows = np.sort(rows)
-    found = Costs.of_labels(label_index(labels, rows, name="y"), rows, columns, *costs)
-    return LabelledCosts(found.vectors(), None, found.decisions)
+    costs = read_costs(cost_matrix, "cost_matrix", WHEN_DECIDING, len(labels))
+    warn_of_lost_order(costs, classes, y=y)
+    rows, columns = find_labels(costs, sorted_labels(labels, name="y"), classes)
+    account = Costs.of_labels(label_index(labels, rows, name="y"), rows, columns, costs)
+    return LabelledCosts(account.vectors(), None, account.decisions)
 
 
 def randomized_proportional_cost_matrix(

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
-from .._checks.data import as_floats, check_row_order, is_frame
-from ._named import LabelledCosts, column_names
-from ._validation import as_numbers
+from .._checks.data import as_floats, check_row_order, is_frame, plain_labels
+from ._labelled import LabelledCosts
+from ._reading import as_numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -139,8 +139,8 @@ def binary_cost_matrices(
                     [  5.,   0.]]],
                   classes=['fraud', 'good'], decisions=['fraud', 'good'])
     """
-    labels = np.unique(np.asarray(classes))
-    if np.shape(classes) != (2,) or len(labels) != 2:
+    labels = plain_labels(classes) if np.shape(classes) == (2,) else np.empty(0)
+    if len(labels := np.unique(labels)) != 2:
         raise ValueError(f"classes={classes!r}; expected the two labels of a binary problem.")
     if np.ndim(pos_label) or pos_label not in labels.tolist():
         raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.")
@@ -157,8 +157,7 @@ def _arranged(rows: Any, columns: Any, costs: Mapping[str, Any]) -> LabelledCost
     check_consistent_length(*(value for value in values if value.ndim))
     cells = np.stack(np.broadcast_arrays(*values), axis=-1)
     matrices = cells.reshape(*cells.shape[:-1], len(rows), len(columns))
-    matrices.flags.writeable = False
-    return LabelledCosts(matrices, rows, columns)
+    return LabelledCosts.of_own(matrices, rows, columns)
 
 
 def _as_costs(cost: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -184,8 +183,7 @@ def _read(terms: Any) -> tuple[list[Any], list[Any], dict[str, Any]]:
     if is_frame(terms) and hasattr(terms, "index"):
         if not (terms.index.is_unique and terms.columns.is_unique):
             raise ValueError("A label occurs twice in the index or in the columns of terms.")
-        labels = column_names(terms, like=np.asarray(terms.index))
-        terms = terms.set_axis(labels, axis=1).to_dict(orient="index")
+        terms = terms.to_dict(orient="index")
     if not isinstance(terms, Mapping) or not all(isinstance(r, Mapping) for r in terms.values()):
         raise TypeError(
             f"terms is of type {type(terms).__name__}; expected {{true class: {{decision: cost}}}} "

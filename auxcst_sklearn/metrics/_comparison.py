@@ -22,16 +22,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks.calls import error_context
 from .._checks.classifiers import fitted, probabilities
-from .._checks.data import as_labels, check_groups, check_row_order, sliceable
-from ..costs._account import Costs
-from ..costs._evaluation import (
-    check_one_source,
-    chosen_columns,
-    decided,
-    final_estimator,
-    fit_arguments,
-    last_of,
-)
+from .._checks.data import as_labels, check_groups, check_row_order, label_index, sliceable
+from .._checks.nesting import final_estimator, fit_arguments, last_of
+from ..costs._account import Costs, columns_of
+from ..costs._evaluation import decided, read_evaluated
 from ._measures import mean_interval
 
 MOST_PROBABLE = "most probable class"
@@ -139,11 +133,11 @@ def compare_costs(
     Name: cost, dtype: float64
     """
     _check_models(models)
-    check_one_source(cost, cost_matrix)
     check_row_order(X=X, y=y, cost=cost, groups=groups)
     X, labels = indexable(sliceable(X), as_labels(y, "y"))
     units = None if groups is None else check_groups(groups, labels)
-    costs = Costs.of_fit(labels, cost, cost_matrix, classes, decisions, y)
+    read = read_evaluated(cost, cost_matrix, len(labels))
+    costs = Costs.of_fit(labels, read, classes, decisions, y)
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
     _check_names(models, [MOST_PROBABLE, *constants], baseline)
     folds = _folds(cv, X, labels, units)
@@ -242,9 +236,10 @@ class _Task(NamedTuple):
         if _has_rule(last_of(model)[0]):
             cost = self.per_row.get("cost")
             own = getattr(final_estimator(model), "cost_matrix", None)
-            part = None if own is not None or cost is None else _safe_indexing(cost, test)
-            made = as_labels(decided(model, X, part), "predict")
-            return chosen_columns(made, costs.decisions, "predict")
+            is_known = own is None and costs.matrices is not None
+            made = decided(model, X, _safe_indexing(cost, test) if is_known else None)
+            made = as_labels(made, "predict", mixed=True)
+            return label_index(made, costs.decisions, name="predict")
         if not hasattr(model, "predict_proba"):
             raise TypeError(
                 "The model has neither predict_proba nor a decision by costs. Pass "
@@ -263,8 +258,9 @@ class _Task(NamedTuple):
             return None
         classes, decisions = self.costs.classes, self.costs.decisions
         most = probabilities(model, _safe_indexing(self.X, test), classes).argmax(axis=1)
-        if set(map(str, classes.tolist())) <= set(map(str, decisions.tolist())):
-            return chosen_columns(classes[most], decisions, "y")
+        columns = columns_of(classes, decisions)
+        if columns is not None:
+            return columns[most]
         return self._cheapest(np.eye(len(classes))[most], train, test)
 
 

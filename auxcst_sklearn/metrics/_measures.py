@@ -13,9 +13,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._checks.calls import warn
 from .._checks.data import check_groups, check_row_order
-from ..costs._account import find_decisions
-from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, mean_paid
-from ..costs._named import column_names, same_label_kind
+from ..costs._account import find_labels
+from ..costs._evaluation import decided, decisions_of, evaluated, mean_paid, read_scored
 
 
 def mean_cost(
@@ -318,10 +317,10 @@ class _CostScorer(_Scorer):
                 "the fit of the search; for class-level costs use make_cost_scorer(cost_matrix=). "
                 "Where costs cannot be passed on, use functools.partial(cost_scorer, cost=C)."
             )
-        check_evaluated(X, y, cost, None, sample_weight)
-        given = {"y_true": y, "y_pred": decided(estimator, X, cost)}
-        labels = (estimator.classes_, decisions_of(estimator))
-        return -mean_paid(given, cost, None, *labels, sample_weight, of_model=True)
+        costs = read_scored(X, y, cost, None, sample_weight)
+        labels = {"y_true": y, "y_pred": decided(estimator, X, cost if costs.is_known else None)}
+        axes = (estimator.classes_, decisions_of(estimator))
+        return -mean_paid(labels, costs, None, *axes, sample_weight, of_model=True)
 
     def __repr__(self) -> str:
         return "cost_scorer"
@@ -341,16 +340,15 @@ class _MatrixScorer(_Scorer):
         *,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        costs = dict(self._kwargs)
-        check_evaluated(X, y, None, costs["cost_matrix"], sample_weight, costs["classes"])
-        if costs["classes"] is None:
-            labels, classes = column_names(costs["cost_matrix"]), np.asarray(estimator.classes_)
-            # As in fit, column names match labels that are not strings by their string.
-            if labels is None or not same_label_kind(labels, classes):
-                costs["classes"] = classes
-        found = find_decisions(None, costs["cost_matrix"], None, np.asarray(estimator.classes_))
-        y_pred = estimator.predict(X) if found is None else decided(estimator, X, None)
-        return -mean_cost(y, y_pred, sample_weight=sample_weight, **costs)
+        cost_matrix, classes = self._kwargs["cost_matrix"], self._kwargs["classes"]
+        costs = read_scored(X, y, None, cost_matrix, sample_weight, classes)
+        known = np.asarray(estimator.classes_)
+        labels, decisions = find_labels(costs, known)
+        y_pred = estimator.predict(X) if decisions is labels else decided(estimator, X, None)
+        if classes is None and costs.decisions is None:
+            classes = known
+        predictions = {"y_true": y, "y_pred": y_pred}
+        return -mean_paid(predictions, costs, None, classes, None, sample_weight)
 
     def __repr__(self) -> str:
         return "make_cost_scorer(cost_matrix=)"

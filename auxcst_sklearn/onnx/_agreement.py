@@ -26,7 +26,7 @@ from .._checks.data import (
     shorten,
     without_gaps,
 )
-from ..costs._evaluation import final_estimator, last_step
+from .._checks.nesting import final_estimator, last_step
 from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs
 
 # The share of rows at the steps of an isotonic calibration, where any rounding is a difference.

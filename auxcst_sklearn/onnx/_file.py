@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from skorch.helper import SliceDict
 
 from .._checks.data import are_named, is_frame
+from .._checks.nesting import before_last
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
 from .._inputs.named import as_arrays
-from ..costs._evaluation import before_last
 
 
 def to_onnx(
@@ -63,8 +63,8 @@ def to_onnx(
         Where to write the file; None to only return the model.
     cost_input : bool or "auto", default="auto"
         Whether costs are known when deciding: the file then has an input ``"cost_matrices"`` of
-        float64, (n, n_classes, n_decisions), as `cost` of `decide`. "auto" if the model was fitted
-        with such costs.
+        float64, (1 or n, n_classes, n_decisions), one matrix for all rows or a matrix for each, as
+        `cost` of `decide`. "auto" if the model was fitted with a matrix for each sample.
 
     Returns
     -------

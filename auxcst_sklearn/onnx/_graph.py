@@ -130,7 +130,9 @@ class Graph:
         inputs, readers = [], []
         for name, uses in self.uses.items():
             given = onnx.ValueInfoProto(name=name, type=uses[0].type)
-            given.type.tensor_type.shape.dim[0].dim_param = "n"
+            # One cost matrix may be for all rows.
+            length = "1 or n" if name == MATRICES else "n"
+            given.type.tensor_type.shape.dim[0].dim_param = length
             inputs.append(given)
             readers += [helper.make_node("Identity", [name], [value.name]) for value in uses]
         outputs, named = [], []

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import ConfusionMatrixDisplay
 
 from .._checks.data import as_labels, label_index
-from ..costs._evaluation import check_evaluated, decided, decisions_of, evaluated, final_estimator
+from .._checks.nesting import final_estimator
+from ..costs._evaluation import decided, decisions_of, evaluated, read_scored
 from ._drawing import amount
 
 
@@ -81,9 +82,10 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         """
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
-        check_evaluated(X, y, cost, cost_matrix, sample_weight)
+        costs = read_scored(X, y, cost, cost_matrix, sample_weight)
         kwargs |= {"cost": cost, "cost_matrix": cost_matrix, "sample_weight": sample_weight}
-        kwargs |= {"y_pred": decided(estimator, X, cost), "classes": estimator.classes_}
+        known = cost if costs.is_known else None
+        kwargs |= {"y_pred": decided(estimator, X, known), "classes": estimator.classes_}
         return cls.from_predictions(y, decisions=decisions_of(estimator), **kwargs)
 
     @classmethod
@@ -142,9 +144,9 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         display : object
             The drawn display.
         """
-        given = {"y_true": y_true, "y_pred": y_pred}
         named = classes, decisions, sample_weight
-        costs, (pred,), weight = evaluated(given, cost, cost_matrix, *named)
+        predictions = {"y_true": y_true, "y_pred": y_pred}
+        costs, (pred,), weight = evaluated(predictions, cost, cost_matrix, *named)
         labels = costs.classes if labels is None else as_labels(labels, "labels")
         rows, other = label_index(labels, costs.classes, name="labels"), costs.other_decisions
         cells = np.ix_(rows, rows if other is None else np.arange(len(other)))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..costs._evaluation import final_estimator
+from .._checks.nesting import final_estimator
 from ._drawing import axes, draw_legend, tidy
 
 if TYPE_CHECKING:

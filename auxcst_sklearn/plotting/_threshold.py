@@ -11,9 +11,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.classifiers import check_probability, probabilities
-from .._checks.data import as_labels, check_row_order
-from ..costs._account import labels_of_evaluation
-from ..costs._evaluation import check_evaluated, decisions_of, evaluated, final_estimator
+from .._checks.data import check_row_order, shorten
+from .._checks.nesting import final_estimator
+from ..costs._evaluation import decisions_of, evaluated, read_scored
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class CostThresholdDisplay:
             )
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
-        check_evaluated(X, y, cost, cost_matrix, sample_weight)
+        read_scored(X, y, cost, cost_matrix, sample_weight)
         costs = _BinaryCosts.of(y, cost, cost_matrix, estimator.classes_, pos_label, sample_weight)
         p = probabilities(estimator, X, np.asarray(estimator.classes_))
         return cls._of(p[:, costs.positive], costs).plot(**plot_kw)
@@ -316,20 +316,17 @@ class _BinaryCosts(NamedTuple):
         cls, y: ArrayLike, cost: Any, cost_matrix: Any, classes: Any, pos_label: Any, weight: Any
     ) -> _BinaryCosts:
         """Check what the caller passes."""
-        given = {"y_true": y}
-        found, other = labels_of_evaluation(
-            cost, cost_matrix, classes, None, given, as_labels(y, "y_true")
-        )
-        if found.shape != (2,) or other is not None:
-            labels = found if other is None else other
+        costs, _, weights = evaluated({"y_true": y}, cost, cost_matrix, classes, None, weight)
+        labels = costs.classes
+        if len(labels) != 2 or costs.other_decisions is not None:
             raise ValueError(
-                f"A threshold decides between two classes, but there are {labels.tolist()}. If "
-                "y_true lacks one of the two, name both in classes=."
+                f"A threshold decides between two classes, but there are "
+                f"{shorten(costs.decisions)}. If y_true lacks one of the two, name both in "
+                "classes=."
             )
-        costs, _, weights = evaluated(given, cost, cost_matrix, found, None, weight)
         matrix = costs.values if costs.per_class else costs.matrices
         weights = np.ones(len(costs)) if weights is None else weights
-        return cls(costs.vectors(), weights, found, _positive_class(pos_label, found), matrix)
+        return cls(costs.vectors(), weights, labels, _positive_class(pos_label, labels), matrix)
 
     def curve(self, probability: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Thresholds, and for each the mean cost and the fraction predicted positive.

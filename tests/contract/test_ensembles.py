@@ -81,7 +81,7 @@ def test_stacking_onto_an_estimator_that_takes_no_costs_is_an_error(per_sample, 
 
 @pytest.mark.parametrize("decompose", [OneVsRestClassifier, OneVsOneClassifier])
 def test_binary_subproblems_refuse_the_costs_of_all_classes(setting, decompose):
-    with pytest.raises(ValueError, match=r"cost.* 3.* but there are 2 classes: \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"cost.* 3\); expected .*2\)"):
         setting.fit(decompose(setting.mlp()))
 
 
@@ -98,7 +98,7 @@ def test_ensembles_that_number_the_labels_need_numbered_classes():
     with pytest.raises(ValueError, match=r"not among the classes: \[0, 1, 2\]"):
         BaggingClassifier(named, 2).fit(X, y)
     labelled = clone(network).set_params(cost_matrix=pd.DataFrame(MATRIX, NAMES, NAMES))
-    with pytest.raises(ValueError, match=r"columns of cost_matrix are \['ant'.*\[0, 1, 2\]"):
+    with pytest.raises(ValueError, match=r"\[0, 1, 2\]; expected labels among \['ant'"):
         VotingClassifier([("net", labelled)]).fit(X, y)
     bagging = BaggingClassifier(network.set_params(classes=[0, 1, 2]), 2).fit(X, y)
     assert set(bagging.predict(X)) <= set(NAMES)

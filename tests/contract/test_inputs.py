@@ -203,10 +203,8 @@ COSTS = {
     "object": lambda cost: cost.astype(object),
     "torch": torch.from_numpy,
     "pandas": lambda cost: pd.DataFrame(cost[:, SHUFFLED], columns=SHUFFLED),
-    "pandas, text": lambda cost: pd.DataFrame(cost[:, SHUFFLED], columns=list("201")),
     "pandas, Float64": lambda cost: pd.DataFrame(cost).astype("Float64"),
     "pandas, any index": lambda cost: pd.DataFrame(cost, index=np.arange(len(cost))[::-1]),
-    "polars": lambda cost: pl.DataFrame(cost[:, SHUFFLED], schema=list("201")),
 }
 
 

@@ -224,36 +224,6 @@ def test_the_currency_does_not_matter(fraud):
     np.testing.assert_array_equal(model.predict(X, cost), yen.predict(X, 150 * cost))
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda c: c[:-1], r"expected \(240, 2, 2\).*same rows of cost as of X"),
-        (lambda c: [*c[:-1].tolist(), [[1]]], "^cost .*(different lengths|inhomogeneous)"),
-        (lambda c: np.asarray(c)[:, :, :1], r"shape \(240, 2, 1\); expected \(240, 2, 2\)"),
-        (lambda c: np.where(np.arange(240)[:, None, None] == 7, np.nan, c), r"nan in row \(7, 0\)"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["network", "Bayes"])
-def test_bad_matrices_are_named(fraud, spoil, message, kind):
-    X, y, cost = fraud
-    model = MODELS[kind]().fit(X, y, cost=cost)
-
-    for call in (model.fit, model.score):
-        with pytest.raises(ValueError, match=message):
-            call(X, y, cost=spoil(cost))
-    with pytest.raises(ValueError, match=message):
-        model.predict(X, cost=spoil(cost))
-
-
-@pytest.mark.parametrize("kind", ["network", "Bayes"])
-def test_cost_vectors_do_not_decide(fraud, kind):
-    X, y, cost = fraud
-    model = MODELS[kind]().fit(X, y, cost=cost)
-
-    with pytest.raises(ValueError, match="presume the true class, belong in score"):
-        model.predict(X, cost=cost[:, 0])
-
-
 def test_losses_without_probabilities_cannot_decide_by_known_costs(fraud):
     X, y, cost = fraud
     model = small_mlp(loss="one_sided").fit(X, y, cost=cost)

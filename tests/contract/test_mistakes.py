@@ -47,19 +47,19 @@ BAD_DATA = {
     ),
     "too few columns": (
         {"cost": lambda cost: cost[:, :2]},
-        ["cost has 2 columns", "3 classes: [0, 1, 2]", "name all of them in classes="],
+        ["cost has shape (60, 2)", "expected (60, 3)", "[0, 1, 2]", "without samples in classes="],
     ),
     "one dimension": (
         {"cost": lambda cost: cost[:, 0]},
-        ["cost has shape (60,)", "two dimensions, (n_samples, n_classes)"],
+        ["cost has shape (60,)", "expected (n_samples, n_classes)"],
     ),
     "three dimensions": (
         {"cost": lambda cost: cost[:, :, np.newaxis]},
-        ["cost has shape (60, 3, 1)", "(60, 3, 3)", "a matrix with a row per true class"],
+        ["cost has shape (60, 3, 1)", "(60, 3, 3)", "for the classes [0, 1, 2]"],
     ),
     "a cost matrix": (
         {"cost": lambda cost: MATRIX},
-        ["cost has 3 rows", "(60, 3)", "cost matrix of the classes as cost_matrix="],
+        ["cost has 3 rows", "(60, 3)", "Costs of classes are passed as cost_matrix="],
     ),
     "NaN": (
         {"cost": bad_cost(np.nan)},
@@ -193,17 +193,23 @@ BAD_PARAMETERS = {
 }
 
 BAD_MATRICES = {
-    "too small": (MATRIX[:2, :2], ["cost_matrix has shape (2, 2)", "3 classes: [0, 1, 2]"]),
-    "not square": (MATRIX[:2], ["cost_matrix has shape (2, 3)", "square", "fit(..., cost=)"]),
-    "a vector": ([0, 1, 2], ["cost_matrix has shape (3,)", "(n_classes, n_classes)"]),
+    "too small": (
+        MATRIX[:2, :2],
+        ["shape (2, 2); expected (3, 3)", "classes [0, 1, 2]"],
+    ),
+    "not square": (
+        MATRIX[:2],
+        ["shape (2, 3); expected (3, 3)", "in decisions="],
+    ),
+    "a vector": ([0, 1, 2], ["cost_matrix has shape (3,)", "(n_classes, n_decisions)"]),
     "NaN": (MATRIX * np.nan, ["cost_matrix holds nan in row 0, column 0", "finite"]),
     "other columns": (
         pd.DataFrame(MATRIX, list(range(3)), NAMES),
-        ["columns of cost_matrix", "'ant', 'bee', 'cat'", "[0, 1, 2]", "Rename the labels"],
+        ["columns of cost_matrix", "'ant', 'bee', 'cat'", "[0, 1, 2]", "decisions="],
     ),
     "other rows": (
-        pd.DataFrame(MATRIX, list("xyz"), list("012")),
-        ["index labels of cost_matrix", "'x', 'y', 'z'", "[0, 1, 2]"],
+        pd.DataFrame(MATRIX, list("xyz"), list(range(3))),
+        ["columns of cost_matrix are [0, 1, 2]", "'x', 'y', 'z'"],
     ),
     "text": ([["a"] * 3] * 3, ["cost_matrix of type list cannot be read as numbers"]),
 }
@@ -267,8 +273,8 @@ def test_partial_fit_asks_for_the_classes_once(problem, mlp):
 @pytest.mark.parametrize(
     ("parameters", "columns", "message"),
     [
-        ({}, [0, 1, 5], "cost are"),
-        ({}, [0, 1, 1], "cost are"),
+        ({}, [0, 1, 5], "[0, 1, 5], the labels of cost"),
+        ({}, [0, 1, 1], "[0, 1], the labels of cost"),
         ({"classes": [0]}, [0, 1, 2], "classes=[0]"),
     ],
 )

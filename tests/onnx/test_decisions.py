@@ -17,7 +17,7 @@ pytest.importorskip("onnxruntime")
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp, small_stack
-from tests.onnx.files import assert_agrees
+from tests.onnx.files import assert_agrees, run
 
 X = np.random.default_rng(0).normal(size=(200, 4))
 Y = np.array(["ant", "bee", "cat"])[np.digitize(X[:, 0], [-0.5, 0.5])]
@@ -51,7 +51,10 @@ def test_matrices_of_rows_have_a_column_for_each_decision(kind):
     C = np.random.default_rng(1).uniform(size=(200, 3, 2))
     model = MODELS[kind](decisions=["refer", "hold"]).fit(X, Y, cost=C)
 
-    assert_agrees(model, X, to_onnx(model, X), cost=C, cost_matrices=C)
+    file = to_onnx(model, X)
+    assert_agrees(model, X, file, cost=C, cost_matrices=C)
+    found = run(file, X, cost_matrices=C[:1])["cost"]  # one matrix for all rows
+    np.testing.assert_allclose(found, model.predict_cost(X, cost=C[0]), rtol=1e-5)
 
 
 def test_a_pipeline_decides_by_its_last_step():

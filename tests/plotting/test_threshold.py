@@ -118,19 +118,6 @@ def test_texts_need_the_name_of_the_positive_class(fraud):
     assert found.ax_.get_xlabel() == "threshold on the probability of fraud"
 
 
-@pytest.mark.parametrize("labels", [[1, 0], ["1", "0"]])
-def test_frames_are_matched_by_label(fraud, labels):
-    y, p, *_ = fraud
-    frame = pd.DataFrame(MATRIX[::-1, ::-1], index=labels, columns=labels)
-
-    found = CostThresholdDisplay.from_predictions(y, p, cost_matrix=frame)
-
-    plain = CostThresholdDisplay.from_predictions(y, p, cost_matrix=MATRIX)
-    np.testing.assert_allclose(found.mean_cost, plain.mean_cost)
-    assert found.bayes_threshold == plain.bayes_threshold
-    assert found.pos_label == 1
-
-
 def test_an_estimator_with_its_own_costs_and_with_known_ones(fraud):
     y, p, _, cost = fraud
     X, text = p[:, np.newaxis], np.where(y == 1, "fraud", "good")
@@ -201,8 +188,12 @@ def test_thresholds_on_a_logarithmic_axis(fraud):
         ({"y_proba": [0.1, 0.5, 1.1]}, r"y_proba has 1 of 3 rows such as \[1.1\]"),
         ({"y_proba": [0.1, 0.5, np.nan]}, "expected probabilities"),
         ({"y_proba": [0.1, 0.5]}, "inconsistent numbers of samples"),
-        ({"y_true": [0, 1, 2]}, r"between two classes, but there are \[0, 1, 2\]"),
-        ({"y_true": [0, 0, 0]}, "name both in classes="),
+        ({"y_true": [0, 1, 2]}, r"shape \(2, 2\); expected \(3, 3\)"),
+        ({"y_true": [0, 0, 0]}, "without samples in classes="),
+        (
+            {"cost_matrix": 1 - np.eye(3), "y_true": [0, 1, 2]},
+            "two classes, but there are .0, 1, 2.",
+        ),
         ({"cost_matrix": None}, "neither cost nor cost_matrix"),
         ({"pos_label": 3}, "pos_label=3 is not among"),
         ({"pos_label": np.array([0, 1])}, "pos_label=.* is not among"),

@@ -1,14 +1,16 @@
+"""The account of costs in a fit: classes, one source, warnings."""
+
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
-from auxcst_sklearn.costs._account import Costs, find_classes
+from auxcst_sklearn.costs._account import Costs
+from auxcst_sklearn.costs._reading import read_source
 from auxcst_sklearn.metrics import (
     cost_difference,
     cost_scorer,
@@ -23,54 +25,44 @@ LABEL = np.array([0, 2, 2, 0, 2])
 CLASSES = np.arange(3)
 
 
-def test_labels_of_costs_must_cover_y():
-    y = np.array([0, 1, 2])
-    frame = pd.DataFrame(np.ones((3, 3)), columns=[0, 1, 5])
-
-    with pytest.raises(ValueError, match=r"columns of cost are \[0, 1, 5\], .* \[2\]"):
-        find_classes(y, None, frame, None)
-    frame.columns = [0.0, 1.0, 2.0]
-    assert find_classes(y, None, frame, None).dtype == y.dtype
-
-
 def test_classes_come_from_the_caller_from_labels_of_costs_or_from_y():
     y = np.array(["b", "a"])
     frame = pd.DataFrame(np.ones((2, 3)), columns=list("cab"))
+    X, cost = np.eye(2), np.ones((2, 2))
 
-    assert find_classes(y, ["a", "b", "d"], frame, None).tolist() == ["a", "b", "d"]
-    assert find_classes(y, None, frame, None).tolist() == ["a", "b", "c"]
-    assert find_classes(y, None, None, frame).tolist() == ["a", "b", "c"]
-    assert find_classes(y, None, np.ones((2, 2)), None).tolist() == ["a", "b"]
+    assert small_mlp().fit(X, y, cost=frame).classes_.tolist() == ["a", "b", "c"]
+    assert small_mlp().fit(X, y, cost=cost).classes_.tolist() == ["a", "b"]
+    named = small_mlp(classes=["a", "b", "d"]).fit(X, y, cost=np.ones((2, 3)))
+    assert named.classes_.tolist() == ["a", "b", "d"]
 
 
 @pytest.mark.parametrize("classes", [["b", "a"], ["a", "a", "b"], [["a"], ["b"]]])
 def test_classes_must_be_sorted(classes):
     with pytest.raises(ValueError, match="each label once, in sorted order.*DataFrame"):
-        find_classes(np.array(["a", "b"]), classes, None, None)
+        Costs.of_fit(np.array(["a", "b"]), None, classes)
 
 
 def test_a_single_class_is_refused():
     with pytest.raises(ValueError, match=r"1 class only, \['a'\]; .* classes="):
-        find_classes(np.array(["a", "a"]), None, None, None)
+        Costs.of_fit(np.array(["a", "a"]), None)
 
 
 def test_the_caller_may_not_name_a_single_class():
     with pytest.raises(ValueError, match=r"classes=\[0\] holds 1 class only"):
-        find_classes(np.array([0, 0]), [0], None, None)
+        Costs.of_fit(np.array([0, 0]), None, [0])
 
 
 def of_fit(cost=None, matrix=None, label=LABEL, labels=CLASSES):
-    return Costs.of_fit(labels[label], cost, matrix, labels)
+    return Costs.of_fit(labels[label], read_source(cost, matrix, len(label)), labels)
 
 
 def test_costs_have_one_source():
     with pytest.raises(ValueError, match="both cost and cost_matrix; expected one source"):
         of_fit(MATRIX[LABEL], MATRIX)
 
-    assert of_fit(MATRIX[LABEL]).per_class is False
-    np.testing.assert_array_equal(of_fit(MATRIX[LABEL]).values, MATRIX[LABEL])
-    np.testing.assert_array_equal(of_fit(None, MATRIX).values, MATRIX)
-    np.testing.assert_array_equal(of_fit().values, 1 - np.eye(3))
+    np.testing.assert_array_equal(of_fit(MATRIX[LABEL]).vectors(), MATRIX[LABEL])
+    np.testing.assert_array_equal(of_fit(None, MATRIX).matrix(), MATRIX)
+    np.testing.assert_array_equal(of_fit().matrix(), 1 - np.eye(3))
 
 
 LABELS = np.array(["cat", "cow", "dog"])
@@ -199,19 +191,3 @@ def test_no_warning_where_no_order_is_lost(use, recwarn):
     small_mlp().fit(X, y)
     small_mlp(cost_matrix=COST).fit(X, y.cat.rename_categories(["a", "b", "c"]))
     assert not [w for w in recwarn if "ordered categories" in str(w.message)]
-
-
-# --- other columns ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", [small_mlp(), BayesMinimumRiskClassifier()])
-def test_columns_that_are_no_labels_of_y_warn(model, recwarn):
-    y = np.array(GRADES)[CODES]
-    cost = pd.DataFrame(COST[np.searchsorted(sorted(GRADES), y)], columns=sorted(GRADES))
-    for name in ("id", "amount"):
-        with pytest.warns(UserWarning, match=f"no sample: .'{name}'"):
-            model.fit(X, y, cost=cost.assign(**{name: np.arange(60)}))
-    recwarn.clear()
-    model.fit(X, y, cost=cost)
-    clone(model).set_params(classes=["a", *sorted(GRADES)]).fit(X, y, cost=cost.assign(a=9.0))
-    assert not [w for w in recwarn if "no sample" in str(w.message)]

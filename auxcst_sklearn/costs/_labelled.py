@@ -1,0 +1,153 @@
+"""Costs with the labels of their classes and decisions, as an immutable value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks.data import plain_labels, shorten
+
+Labels = NDArray[Any]
+
+
+class LabelledCosts:
+    """Costs with the labels of their true classes and decisions, which nothing changes.
+
+    The functions of :mod:`auxcst_sklearn.costs` return it. Estimators, metrics and displays match
+    rows and columns by the labels. Rows are selected as from an array, by an integer, a slice, a
+    mask or an array of positions, so that ``train_test_split`` and cross-validation keep the
+    labels. For all else, such as arithmetic or a selection of columns, use `values`, an array, and
+    make a new value: ``LabelledCosts(1.1 * costs.values, costs.classes, costs.decisions)``.
+    ``np.asarray(costs)`` is the same array as `values`.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples, n_classes, n_decisions), (n_classes, n_decisions), \
+            (n_samples, n_decisions) or (n_decisions,)
+        Cost matrices of samples, a cost matrix, cost vectors of samples, or one of them.
+    classes : array-like of shape (n_classes,) or None
+        Labels of the true classes, for matrices. None for cost vectors.
+    decisions : array-like of shape (n_decisions,)
+        Labels of the decisions. Labels of several types keep them, as in ``[0, 1, "review"]``.
+
+    Attributes
+    ----------
+    values : ndarray
+        The costs, a read-only array.
+    classes, decisions : ndarray
+        The labels, read-only arrays. `classes` is None for cost vectors.
+
+    Raises
+    ------
+    ValueError
+        If the labels do not fit the shape of the values, or one occurs twice.
+
+    Examples
+    --------
+    >>> from auxcst_sklearn.costs import LabelledCosts
+    >>> costs = LabelledCosts([[0.0, 5.0], [20.0, 0.0]], ["good", "bad"], ["pay", "refuse"])
+    >>> LabelledCosts(1.1 * costs.values, costs.classes, costs.decisions)
+    LabelledCosts([[ 0. ,  5.5],
+                   [22. ,  0. ]],
+                  classes=['good', 'bad'], decisions=['pay', 'refuse'])
+    """
+
+    __array_ufunc__ = None
+
+    values: NDArray[Any]
+    classes: Labels | None
+    decisions: Labels
+
+    def __init__(self, values: ArrayLike, classes: ArrayLike | None, decisions: ArrayLike) -> None:
+        self._set(frozen(np.asarray(values)), classes, decisions)
+
+    @classmethod
+    def of_own(cls, values: NDArray[Any], classes: Any, decisions: Any) -> LabelledCosts:
+        """Costs in an array that belongs to nobody else, so that it need not be copied."""
+        costs = cls.__new__(cls)
+        costs._set(values, classes, decisions)
+        return costs
+
+    def _set(self, values: NDArray[Any], classes: Any, decisions: Any) -> None:
+        decisions = frozen(plain_labels(decisions))
+        classes = None if classes is None else frozen(plain_labels(classes))
+        axes = {"decisions": decisions} | ({} if classes is None else {"classes": classes})
+        if values.ndim not in (len(axes), len(axes) + 1):
+            raise ValueError(
+                f"values has shape {values.shape}; expected a row for each class and a column for "
+                "each decision, perhaps for each sample; without classes, cost vectors."
+            )
+        for axis, (name, labels) in enumerate(axes.items(), 1):
+            size = values.shape[-axis]
+            if labels.shape != (size,) or len(set(labels.tolist())) < size:
+                raise ValueError(
+                    f"{name} are {shorten(labels)}; expected {size} labels, each once, because "
+                    f"values has shape {values.shape}. The cost vector of each sample is "
+                    "cost_vectors(y, cost_matrix)."
+                )
+        self.__setstate__({"values": values, "classes": classes, "decisions": decisions})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for array in state.values():
+            if array is not None:
+                array.flags.writeable = False
+        vars(self).update(state)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{name} cannot be set; expected a new LabelledCosts.")
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]  # as scikit-learn selects rows
+        if rows is None or isinstance(rows, bool | tuple) or np.ndim(rows) > 1:
+            raise TypeError(
+                "Only rows can be selected, by positions or a mask. For all else use the array of "
+                "values."
+            )
+        values, classes = self.values[rows], self.classes
+        if values.ndim == 0:
+            return values
+        if self.ndim == 2 and classes is not None:
+            classes = classes[rows] if values.ndim == 2 else None
+        return self.of_own(values, classes, self.decisions)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:  # pandas looks for it
+        return map(self.__getitem__, range(len(self)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.values.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelledCosts):
+            return False
+        pairs = ((vars(self)[name], vars(other)[name]) for name in vars(self))
+        return all(np.array_equal(a, b) for a, b in pairs)
+
+    def __repr__(self) -> str:
+        text = np.array2string(self.values, separator=", ", prefix="LabelledCosts(")
+        names = "" if self.classes is None else f"classes={shorten(self.classes)}, "
+        names += f"decisions={shorten(self.decisions)}"
+        return f"LabelledCosts({text},\n              {names})"
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """An array that nobody else changes: read-only and with memory of its own, or a copy."""
+    return array if array.flags.owndata and not array.flags.writeable else array.copy()

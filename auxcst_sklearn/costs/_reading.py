@@ -1,0 +1,203 @@
+"""Costs as callers pass them, read once: finite numbers of a known kind, with their labels."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks.data import LABEL_REMEDY, plain_labels, same_labels, shorten
+from ._labelled import LabelledCosts
+
+Kind = Literal["matrix", "matrices", "vectors"]
+
+SHAPES: dict[Kind, str] = {
+    "matrix": "(n_classes, n_decisions)",
+    "matrices": "(n_samples, n_classes, n_decisions)",
+    "vectors": "(n_samples, n_classes)",
+}
+# What an argument may be. The first kind is the one with two dimensions: vectors presume the true
+# class, so when deciding, two dimensions are always one matrix for all samples.
+OF_CLASSES: tuple[Kind, ...] = ("matrix",)
+OF_SAMPLES: tuple[Kind, ...] = ("vectors", "matrices")
+WHEN_DECIDING: tuple[Kind, ...] = ("matrix", "matrices")
+_REMEDIES = {
+    OF_CLASSES: "Costs that differ between samples are passed as cost=.",
+    OF_SAMPLES: "Costs of classes are passed as cost_matrix=. Amounts become costs by "
+    "auxcst_sklearn.costs.cost_matrices.",
+    WHEN_DECIDING: "Cost vectors, which presume the true class, belong in score.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CostArray:
+    """Costs in float64, all finite, of a known kind, with the labels of their axes, or None.
+
+    `values` are one matrix (K, D), a matrix for each sample (n, K, D), or cost vectors (n, D).
+    """
+
+    values: NDArray[np.float64]
+    kind: Kind
+    name: str  # of the argument, for errors
+    classes: NDArray[Any] | None = None
+    decisions: NDArray[Any] | None = None
+    names_decisions: bool = False  # Labels of DataFrames may be misspelt classes.
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CostArray) and all(
+            np.array_equal(vars(self)[name], vars(other)[name])
+            for name in ("values", "classes", "decisions")
+        )
+
+    def class_labels(self, *, decisions_are_named: bool) -> NDArray[Any] | None:
+        """The labels of the classes; the columns, if nothing says that they are decisions."""
+        return self.classes if self.classes is not None or decisions_are_named else self.decisions
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a matrix for each sample, by which it can be decided."""
+        return self.kind == "matrices"
+
+    def aligned(self, classes: NDArray[Any], decisions: NDArray[Any]) -> NDArray[np.float64]:
+        """The values in the order of these labels, which must be the labels of the costs.
+
+        Values that are in this order are not copied, because they may be large.
+        """
+        rows, values = self.classes, self.values
+        axes: list[Any] = [("decisions", self.decisions, decisions)]
+        if self.kind != "vectors":
+            if rows is None and self.decisions is not None and same_labels(self.decisions, classes):
+                rows = self.decisions  # Frames of polars have no index: rows are as columns.
+            axes.insert(0, ("classes", rows, classes))
+        for axis, (noun, own, expected) in enumerate(axes, values.ndim - len(axes)):
+            if own is None or own is expected:
+                continue
+            place = {label: i for i, label in enumerate(own.tolist())}
+            if len(own) != len(expected) or set(place) != set(expected.tolist()):
+                raise ValueError(
+                    f"The labels of the {noun} of {self.name} are {shorten(own)}, but expected "
+                    f"are {shorten(expected)}. {LABEL_REMEDY}"
+                )
+            order = [place[label] for label in expected.tolist()]
+            values = values if order == list(range(len(order))) else values.take(order, axis=axis)
+        shape = (*values.shape[: values.ndim - len(axes)], *(len(labels) for *_, labels in axes))
+        if values.shape != shape:
+            decides = self.kind == "matrix" and self.name == "cost"
+            raise ValueError(
+                f"{self.name} has shape {values.shape}; expected {shape}, for the classes "
+                f"{shorten(classes)} and the decisions {shorten(decisions)}. Name classes without "
+                "samples in classes=, and decisions that are not the classes in decisions=, or by "
+                "a DataFrame whose index holds the classes."
+                + (f" {_REMEDIES[WHEN_DECIDING]}" if decides else "")
+            )
+        return values
+
+
+def read_costs(
+    costs: Any, name: str, kinds: tuple[Kind, ...], n_samples: int | None = None
+) -> CostArray:
+    """The costs of an argument: an array, a DataFrame, `LabelledCosts`, or a list of the latter."""
+    if isinstance(costs, CostArray):
+        return costs
+    classes, decisions = _labels_of(costs)
+    of_labels = isinstance(costs, LabelledCosts)
+    types = set(map(type, costs)) if isinstance(costs, list | tuple) else set()
+    if any(kind is LabelledCosts or hasattr(kind, "columns") for kind in types):
+        of_labels = LabelledCosts in types
+        costs, classes, decisions = _stacked(costs, name)
+    values = _finite(costs, name, kinds)
+    kind: Kind = "matrices" if values.ndim == 3 else kinds[0]
+    if kind != "matrix" and n_samples is not None and len(values) != n_samples:
+        raise ValueError(
+            f"{name} has {len(values)} rows, but there are {n_samples} samples; expected shape "
+            f"{(n_samples, *values.shape[1:])}. Select the same rows of {name} as of X. "
+            f"{_REMEDIES[kinds]}"
+        )
+    if kind == "matrix" and of_labels and classes is None:
+        raise ValueError(f"{name} are cost vectors; expected matrices. {_REMEDIES[kinds]}")
+    of_rows = None if kind == "vectors" else classes  # an index of samples names no classes
+    return CostArray(values, kind, name, of_rows, decisions, of_labels)
+
+
+def read_source(cost: Any, cost_matrix: Any, n_samples: int) -> CostArray | None:
+    """The costs of samples or of classes, whichever there are; both are an error."""
+    if cost is not None and cost_matrix is not None:
+        raise ValueError(
+            "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
+            "to use per-sample costs, or drop cost=."
+        )
+    if cost is not None:
+        return read_costs(cost, "cost", OF_SAMPLES, n_samples)
+    return None if cost_matrix is None else read_costs(cost_matrix, "cost_matrix", OF_CLASSES)
+
+
+def _labels_of(costs: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    """Labels of the classes and decisions of costs that have some."""
+    if isinstance(costs, LabelledCosts):
+        return costs.classes, costs.decisions
+    if not (hasattr(type(costs), "columns") and hasattr(type(costs), "dtypes")):  # no DataFrame
+        return None, None
+    decisions = plain_labels(list(costs.columns))
+    if decisions.ndim != 1:
+        raise ValueError(
+            f"The columns of the costs have several levels, {decisions[:2].tolist()} ...; expected "
+            "one label for each class. Use columns.get_level_values(...)."
+        )
+    return plain_labels(list(costs.index)) if hasattr(costs, "index") else None, decisions
+
+
+def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
+    """Costs with labels in a list, as scikit-learn selects them, in the order of the first."""
+    classes: Any
+    decisions: Any
+    classes, decisions = _labels_of(parts[0])
+    arrays = []
+    for part in parts:
+        own_classes, own_decisions = _labels_of(part)
+        if own_decisions is None:
+            raise ValueError(f"{name} is a list in which only some costs have labels.")
+        kind: Kind = "vectors" if own_classes is None else "matrix"
+        one = CostArray(np.asarray(part), kind, name, own_classes, own_decisions)
+        arrays.append(one.aligned(classes, decisions))
+    return np.stack(arrays), classes, decisions
+
+
+def as_numbers(costs: Any) -> NDArray[Any]:
+    """Costs as an array; raises a TypeError with the reason if they are no numbers."""
+    values = np.asarray(costs)
+    if values.dtype.kind not in "biufO":
+        raise TypeError(f"its values are of type {values.dtype}")
+    if np.ma.is_masked(costs):
+        raise TypeError("it holds masked values")
+    return values
+
+
+def _finite(costs: Any, name: str, kinds: tuple[Kind, ...]) -> NDArray[np.float64]:
+    """Costs as finite floats with the dimensions of one of the kinds."""
+    shapes = " or ".join(SHAPES[kind] for kind in kinds)
+    try:
+        values = as_numbers(costs)
+        # Matrices of samples may be large, but a matrix is compared with later ones.
+        values = values.astype(np.float64, copy=values.ndim == 2)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} of type {type(costs).__name__} cannot be read as numbers ({error}); expected "
+            f"an array or DataFrame of real costs, {shapes}, with labels of rows as its index, as "
+            f"by read_csv(..., index_col=0). Got {reprlib.repr(costs)}."
+        ) from error
+    if values.ndim not in ((2, 3) if "matrices" in kinds else (2,)):
+        raise ValueError(f"{name} has shape {values.shape}; expected {shapes}. {_REMEDIES[kinds]}")
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = tuple(np.argwhere(~finite)[0].tolist())
+        row, column = place if values.ndim == 2 else (place[:2], place[2])
+        raise ValueError(
+            f"{name} holds {values[place]} in row {row}, column {column}, and "
+            f"{np.count_nonzero(~finite)} values that are not finite in all; expected finite "
+            "costs. For a forbidden prediction use a finite cost some ten times the others."
+        )
+    return values
