@@ -224,9 +224,16 @@ def find_labels(
     return labels, columns
 
 
+def own_classes(costs: CostArray | None, *, named: bool) -> NDArray[Any] | None:
+    """The labels of the classes of costs; the columns, unless these are `named` decisions."""
+    if costs is None:
+        return None
+    return costs.decisions if costs.classes is None and not named else costs.classes
+
+
 def _class_labels(costs: CostArray | None, present: NDArray[Any], *, named: bool) -> NDArray[Any]:
     """The classes by the labels of the costs, in the type of the labels of the samples."""
-    labels = None if costs is None else costs.class_labels(decisions_are_named=named)
+    labels = own_classes(costs, named=named)
     if costs is None or labels is None or same_labels(labels, present):
         return present
     labels = sorted_labels(labels, name=f"The labels of the classes of {costs.name}")

@@ -21,7 +21,7 @@ from .._checks.data import (
     sorted_labels,
 )
 from .._checks.nesting import final_estimator, last_step
-from ._account import Costs, find_labels, warn_of_lost_order
+from ._account import Costs, find_labels, own_classes, warn_of_lost_order
 from ._reading import CostArray, read_source
 
 
@@ -52,7 +52,7 @@ def evaluated(
     costs = read_evaluated(cost, cost_matrix, len(y))
     if classes is None:  # in the order of the costs
         warn_of_lost_order(costs, decisions, **labels)
-        classes = costs.class_labels(decisions_are_named=decisions is not None)
+        classes = own_classes(costs, named=decisions is not None)
     # Without any names, predictions may have classes that have no sample.
     is_unnamed = classes is None and decisions is None
     present = sorted_labels(y, *(predictions if is_unnamed else ()), name=" or ".join(labels))

@@ -53,10 +53,6 @@ class CostArray:
             for name in ("values", "classes", "decisions")
         )
 
-    def class_labels(self, *, decisions_are_named: bool) -> NDArray[Any] | None:
-        """The labels of the classes; the columns, if nothing says that they are decisions."""
-        return self.classes if self.classes is not None or decisions_are_named else self.decisions
-
     @property
     def is_known(self) -> bool:
         """Whether there is a matrix for each sample, by which it can be decided."""
