@@ -86,7 +86,6 @@ lint: $(TESTS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-
 bench-cost: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.cost.bench_cost
 

@@ -185,9 +185,7 @@ def make_plan(
     is_validated = validates or (sizes.has_validation_set and not stream)
     n_networks = before.n_networks if before else _n_networks(p, n, network, pretrained, learns)
     rate, factor = _rates(p, sizes, network, pretrained, stops, before)
-    temperature = None if p.temperature == "auto" else float(p.temperature)
-    if temperature is None and before is None and not (learns and is_validated):
-        temperature = 1.0  # which nothing determines
+    learns_now = learns and is_validated
     return Plan(
         device=before.device if before else device,
         n_networks=n_networks,
@@ -201,7 +199,7 @@ def make_plan(
         validates=validates,
         early_stopping=stops,
         patience=4 - bisect_left(LONG_EPOCHS, n) if p.patience == "auto" else int(p.patience),
-        temperature=temperature,
+        temperature=_temperature(p.temperature, learns_now or before is not None),
         combine_heads=p.combine_heads == "auto" or bool(p.combine_heads),
         head_gradient=_head_gradient(p.head_gradient, pretrained),
         scaling=before.scaling if before else _scaling(p.standardize, sizes.is_sparse),
@@ -320,6 +318,13 @@ def _schedule(schedule: Any, stream: bool) -> str:
     if schedule == "plateau":
         return "plateau"
     return "constant" if stream else schedule if isinstance(schedule, str) else "own"
+
+
+def _temperature(temperature: Any, may_be_learnt: bool) -> float | None:
+    """The number of the user; or None, if samples or the training before determine it."""
+    if temperature != "auto":
+        return float(temperature)
+    return None if may_be_learnt else 1.0
 
 
 def _head_gradient(head_gradient: Any, pretrained: bool) -> float | None:
