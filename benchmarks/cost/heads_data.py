@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.common.text_sets import load_texts
 from benchmarks.cost import series_data
-from benchmarks.cost.bench_images import NATURAL, draw
+from benchmarks.cost.bench_images import draw
 from benchmarks.cost.costs import lognormal
 
 DISTANCE = np.abs(np.subtract.outer(range(10), range(10))).astype(float)
@@ -36,14 +36,14 @@ class Split(NamedTuple):
     augmentation: str | None = None
 
 
-def images(name: str, rows: int, part: str, seed: int, data_home: Path) -> Split:
-    """Digits of 8 x 8 pixels, where the cost is the distance, or halved images of another set."""
+def images(name: str, rows: int, halved: bool, part: str, seed: int, data_home: Path) -> Split:
+    """Digits of 8 x 8 pixels, where the cost is the distance; images of another set, halved."""
     X, y, X_test, y_test, costs, augmentation, *_ = draw(name, part, rows, seed, data_home)
     if name == "digits":
         return Split(*(np.float32(X) / 255, y, np.float32(X_test) / 255, y_test), DISTANCE)
-    halves = [F.avg_pool2d(torch.from_numpy(a).float() / 255 - 0.5, 2).numpy() for a in (X, X_test)]
-    assert augmentation == ("flip_shift" if name in NATURAL else "shift")
-    return Split(halves[0], y, halves[1], y_test, costs, augmentation)
+    parts = [torch.from_numpy(a).float() / 255 - 0.5 for a in (X, X_test)]
+    train, test = (F.avg_pool2d(part, 1 + halved).numpy() for part in parts)
+    return Split(train, y, test, y_test, costs, augmentation)
 
 
 def series(name: str, part: str, seed: int, data_home: Path) -> Split:
