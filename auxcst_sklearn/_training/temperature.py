@@ -107,7 +107,7 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
     of_row = of_row[counts].astype(np.float64)
     # Heads that train the module know other things than its output. Heads on trained weights add
     # little, so that their gain has to stand out from the noise.
-    errors = 0.0 if net.module_.head_gradient else 1.0
+    errors = 0.0 if net.module_.head_gradient else 2.0
     return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts], errors)
 
 

@@ -184,9 +184,9 @@ def plot(runs: Sequence[dict[str, Any]], file: Path) -> None:
     """Mean cost by depth with standard errors over seeds, with heads and without."""
     import matplotlib.pyplot as plt
 
-    names = ["digits", "CIFAR-10"]
+    panels = {"digits": (0.05, 0.1, 0.2, 0.5, 1), "CIFAR-10": (1.5, 2, 2.5, 3)}
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="tight")
-    for ax, name in zip(axes, names):
+    for ax, (name, ticks) in zip(axes, panels.items()):
         for method, color in ((NONE, "0.5"), (DEFAULT, "C0")):
             for norm, style in (("", "-"), (", batch norm", "--")):
                 points = [
@@ -196,7 +196,9 @@ def plot(runs: Sequence[dict[str, Any]], file: Path) -> None:
                 depths, means, errors = zip(*(p for p in points if p[1] is not None))
                 label = f"{method}{norm}" if method == NONE else f"heads (default){norm}"
                 ax.errorbar(depths, means, errors, color=color, ls=style, marker=".", label=label)
-        ax.set(title=name, xlabel="convolutions", xticks=(4, 8, 12, 16), ylim=(0, None))
+        ax.set(title=name, xlabel="convolutions", xticks=(4, 8, 12, 16), yscale="log")
+        ax.minorticks_off()
+        ax.set_yticks(ticks, ticks)
     axes[0].set_ylabel("mean test cost")
     axes[0].legend(fontsize="small")
     figure.savefig(file)

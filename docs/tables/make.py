@@ -162,7 +162,7 @@ def images():
         cost, *others = (f"{value:.3f}" for value in mean[:-1])
         cells = f"{cost} ({error:.3f})", *others, f"{mean[-1]:.0f}"
         yield [name, str(rows), str(len(runs)), labels[method], *cells]
-    sets = dict.fromkeys((name, rows) for name, rows, _ in means)
+    sets = [(name, rows) for name, rows, method in means if method == "ours"]
     logs = {key: np.log(means[(*key, "ours")] / means[(*key, "plain")]) for key in sets}
     for which in ("all sets", "all but digits"):
         some = [log for (name, _), log in logs.items() if which == "all sets" or name != "digits"]
