@@ -212,7 +212,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     combine_heads : "auto" or bool, default="auto"
         Whether the probabilities are a weighted geometric mean over output and heads. The weights
         minimise the log loss of validation samples. If the mean does not lower it on other
-        validation samples, the output predicts alone. "auto" is True.
+        validation samples, the output predicts alone. If "auto", True for a pretrained module, and
+        for a new one whose heads send a gradient.
     freeze : int or list of str, default=None
         The number of epochs in which only new layers are trained, or the submodules that stay
         frozen: paths, or patterns such as ``"layer[12]"``.

@@ -120,9 +120,9 @@ class Plan:
         Epochs without improvement, if they do.
     temperature : float or None
         Temperature of the class probabilities; None if validation samples determine it.
-    combine_heads : bool
+    combine_heads : bool or None
         Whether the probabilities are a weighted average of the heads, if validation samples show
-        that this is better.
+        that this is better; None if only heads that send a gradient are averaged.
     head_gradient : float or None
         Factor of the gradient that heads send into the hidden layers; None if it depends on what
         each head reads.
@@ -151,7 +151,7 @@ class Plan:
     early_stopping: bool
     patience: int
     temperature: float | None
-    combine_heads: bool
+    combine_heads: bool | None
     head_gradient: float | None
     scaling: Scaling
     n_bins: int
@@ -200,7 +200,7 @@ def make_plan(
         early_stopping=stops,
         patience=4 - bisect_left(LONG_EPOCHS, n) if p.patience == "auto" else int(p.patience),
         temperature=_temperature(p.temperature, learns_now or before is not None),
-        combine_heads=p.combine_heads == "auto" or bool(p.combine_heads),
+        combine_heads=_combine_heads(p.combine_heads, pretrained),
         head_gradient=_head_gradient(p.head_gradient, pretrained),
         scaling=before.scaling if before else _scaling(p.standardize, sizes.is_sparse),
         # The first network has no bins.
@@ -325,6 +325,13 @@ def _temperature(temperature: Any, may_be_learnt: bool) -> float | None:
     if temperature != "auto":
         return float(temperature)
     return None if may_be_learnt else 1.0
+
+
+def _combine_heads(combine_heads: Any, pretrained: bool) -> bool | None:
+    """Heads that train no new module are not averaged: their mean over a sequence says little."""
+    if combine_heads == "auto":
+        return True if pretrained else None
+    return bool(combine_heads)
 
 
 def _head_gradient(head_gradient: Any, pretrained: bool) -> float | None:

@@ -24,12 +24,15 @@ FEW_NETWORKS = 3
 def calibrate(training: Training, plan: Plan) -> tuple[float, NDArray[np.float64] | None]:
     """Temperature and weights of the heads: learnt from held-out rows, or as given."""
     net, held_out, first = training.net, training.held_out, processes().from_first
+    combines = plan.combine_heads
+    if combines is None:
+        combines = net.module_.head_gradient > 0
     if plan.temperature is not None:  # A warm start may have changed it.
         return plan.temperature, None
     if held_out is None or not isinstance(net.criterion_.loss, ProbabilisticLoss):
-        return net.temperature, net.head_weights if plan.combine_heads else None
+        return net.temperature, net.head_weights if combines else None
     # The sum of the weights of voting heads is a temperature, so that a second one is not learnt.
-    votes = plan.combine_heads and len(net.module_.layers) > 1
+    votes = combines and len(net.module_.layers) > 1
     weights = None
     with net.thread_limit():
         if votes and net.has_logits and isinstance(net.criterion_.aux_loss, ProbabilisticLoss):
@@ -107,7 +110,7 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
     of_row = of_row[counts].astype(np.float64)
     # Heads that train the module know other things than its output. Heads on trained weights add
     # little, so that their gain has to stand out from the noise.
-    errors = 0.0 if net.module_.head_gradient else 2.0
+    errors = 0.0 if net.module_.head_gradient else 1.0
     return weights_if_better(of_layers, label[counts], of_row, number.numpy()[counts], errors)
 
 

@@ -186,8 +186,32 @@ def test_heads_of_new_and_of_trained_modules_are_averaged(rows, module):
 
     assert model.head_weights_[:-1].any()
     assert not alone.head_weights_[:-1].any()
-    assert model.training_.combine_heads
-    assert not alone.training_.combine_heads
+    assert alone.training_.combine_heads is False
+
+
+def series_module():
+    return nn.Sequential(
+        nn.Conv1d(1, 8, 5, padding=2), nn.ReLU(), nn.Conv1d(8, 8, 5, padding=2), nn.ReLU(),
+        nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(8, 10),
+    )  # fmt: skip
+
+
+def test_heads_on_series_leave_the_network_as_it_is(rows):
+    X, y = rows
+    series = X[:, np.newaxis]
+    known = {"max_epochs": 4, "random_state": 0, "n_networks": 1, "learning_rate": 0.01}
+    models = [
+        CostSensitiveAuxNet(series_module, **known, **parameters).fit(series[:1000], y[:1000])
+        for parameters in ({}, {"alpha": 0})
+    ]
+    assert models[0].hidden_layers_ == ["1"]
+    assert not models[0].head_weights_[:-1].any()
+    np.testing.assert_allclose(*(m.predict_proba(series[1000:]) for m in models), atol=1e-6)
+
+    asked = {"combine_heads": True, "head_gradient": 1}
+    trained = CostSensitiveAuxNet(series_module, **known, **asked).fit(series[:1000], y[:1000])
+    p, alone = (m.predict_proba(series[1000:]) for m in (trained, models[1]))
+    assert np.abs(p - alone).max() > 1e-3
 
 
 def test_heads_of_images_are_averaged(rows):

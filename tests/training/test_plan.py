@@ -97,7 +97,7 @@ def test_sparse_rows_are_neither_scaled_nor_binned_by_default():
 @pytest.mark.parametrize(
     ("network", "rate", "factor", "votes", "gradient", "n_networks"),
     [
-        (MODULE, 1e-3, 1.0, False, 1.0, 2),
+        (MODULE, 1e-3, 1.0, None, None, 2),
         (TRAINED, 1e-3, 0.1, True, 0.0, 1),
         (ENCODER, 5e-3, 0.02, True, 0.0, 1),
     ],
