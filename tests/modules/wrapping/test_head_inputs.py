@@ -3,13 +3,16 @@
 from math import prod
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 from torch import nn
 
+from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.modules import find_hidden_layers
 from auxcst_sklearn.modules._images import ImageLayer
 from auxcst_sklearn.modules.wrapping import WrappedNetwork
+from auxcst_sklearn.onnx import to_onnx
 
 
 def dress(module, shape, n_classes=3, **kwargs):
@@ -128,3 +131,25 @@ def test_means_of_windows_agree_with_an_independent_computation():
     assert head.in_features == rows.shape[1]
     found = network.forward_heads(x)[0].detach().numpy()
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_files_and_modules_compute_means_of_windows():
+    rng = np.random.default_rng(0)
+    y = rng.integers(60, size=600)
+    X = rng.normal(size=(600, 1, 13, 9)).astype(np.float32)
+    X[np.arange(600), 0, y % 13, y % 9] += 4
+    known = {"max_epochs": 3, "random_state": 0, "n_networks": 1}
+    model = CostSensitiveAuxNet(wide_output, **known).fit(X, y)
+    head = model.net_.module_.networks[0].heads["hidden1"]
+    assert head.window > 1
+    assert model.head_weights_[0] > 0
+
+    session = onnxruntime.InferenceSession(to_onnx(model, X[:20]).SerializeToString())
+    (found,) = session.run(["probability"], {session.get_inputs()[0].name: X})
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-6)
+    costs = model.to_module()(torch.from_numpy(X)).detach().numpy()
+    np.testing.assert_allclose(costs, model.predict_cost(X), atol=1e-6)
+
+
+def wide_output():
+    return nn.Sequential(*convolutions(8, 8, n_inputs=1)[:-1], nn.Linear(8, 60))
