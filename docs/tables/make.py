@@ -176,19 +176,24 @@ def heads():
     yield ["network", "seeds", "cost without heads", "cost", "ratio (s.e.)", "log loss", "CPU time"]
     of = {(run["network"], run["method"], run["seed"]): run for run in runs}
     kinds = {}
-    for network in dict.fromkeys(run["network"] for run in runs):
+    numbers = re.compile(r"(\d+)")
+    for network in sorted(
+        {run["network"] for run in runs},
+        key=lambda name: [int(part) if part.isdigit() else part for part in numbers.split(name)],
+    ):
         seeds = sorted(seed for name, method, seed in of if (name, method) == (network, "default"))
         pairs = [(of[network, "default", s], of[network, "no heads", s]) for s in seeds]
         costs = np.array([[with_heads["cost"], alone["cost"]] for with_heads, alone in pairs])
         logs = np.log((costs[:, 0] + 0.005) / (costs[:, 1] + 0.005))
-        ratio, error = np.exp(logs.mean()), logs.std(ddof=1) / len(logs) ** 0.5
+        ratio = np.exp(logs.mean())
+        error = "" if len(logs) == 1 else f" ({ratio * logs.std(ddof=1) / len(logs) ** 0.5:.2f})"
         others = [
             np.exp(np.mean([np.log(a[key] / b[key]) for a, b in pairs]))
             for key in ("log_loss", "cpu_seconds")
         ]
         kinds[network] = np.array([ratio, *others])
         cost, alone = costs.mean(axis=0)
-        cells = [f"{alone:.3f}", f"{cost:.3f}", f"{ratio:.2f} ({ratio * error:.2f})"]
+        cells = [f"{alone:.3f}", f"{cost:.3f}", f"{ratio:.2f}{error}"]
         yield [network, str(len(seeds)), *cells, *(f"{other:.2f}" for other in others)]
     mean = np.exp(np.mean([np.log(kind) for kind in kinds.values()], axis=0))
     yield ["geometric mean", "", "", "", *(f"{value:.2f}" for value in mean)]
