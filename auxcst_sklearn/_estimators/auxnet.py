@@ -19,6 +19,7 @@ from .._checks.data import are_named
 from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
 from .._inputs.named import NamedPreprocessor
 from .._training.plan import NetworkFacts, Plan
+from .._training.runtime import processes, report
 from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageLayer
 from ..modules._layers import HEAD_INPUTS, HeadInput
@@ -325,6 +326,11 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             head_gradient=plan.head_gradient,
             rows=tried,
         )
+        if isinstance(first, NamedRows):
+            inputs.layout = first.layout
+            if first.layout.masks and not first.is_cut:
+                line = "Batches are not cut to their longest sample: cut outputs would differ."
+                report(line, self.verbose and processes().rank == 0)
         freeze: Any = self.freeze
         if isinstance(freeze, bool):
             raise ValueError(

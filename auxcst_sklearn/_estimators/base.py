@@ -297,10 +297,12 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
             warning_once(),
             thread_limit(),
             neutral_torch_modes(),
-            distributed_fit(self.distributed),
         ):
             self._validate_params()
-            yield deepcopy(self._random_state) if resume else new_random_state(self.random_state)
+            with distributed_fit(self.distributed):
+                yield (
+                    deepcopy(self._random_state) if resume else new_random_state(self.random_state)
+                )
 
     def _set_fitted(
         self, data: Sample, inputs: Preprocessor, training: Training, pretrained: dict[str, Any]

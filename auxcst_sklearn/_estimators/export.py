@@ -9,10 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .._inputs.named import NamedPreprocessor
 from .._inputs.scaling import OUTLYING, Scaling
 from .._inputs.tables import TablePreprocessor
 from ..modules._images import ImageLayer
+from ..modules._layers import CostHead
 from ..modules._network import copy_of
 
 # Much larger values have infinite squares in float64, and infinite bounds in float32 constants.
@@ -77,6 +77,9 @@ class DecisionModule(nn.Module):
         self.rows: nn.Module = nn.Identity() if scaling is None else ScaledRows(*scaling)
         images = [part for part in self.module.modules() if isinstance(part, ImageLayer)]
         self.integers = any(part.integers for part in images)
+        for part in self.module.modules():
+            if isinstance(part, CostHead):  # In training some send no gradient into the layers.
+                part.gradient = 1.0
 
     def forward(self, x: Tensor | dict[str, Tensor]) -> list[Tensor]:
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
@@ -96,8 +99,8 @@ class DecisionModule(nn.Module):
     def _prepared(self, x: Tensor) -> Tensor:
         """Rows in the form of the network's input; uint8 images stay uint8."""
         x = self.rows(x)
-        if self.integers:
-            return x.long()
+        if self.integers and (torch.compiler.is_compiling() or not x.is_floating_point()):
+            return x.long()  # Other floats are whole numbers, or the first layer raises an error.
         return x.float() if x.is_floating_point() else x
 
 
@@ -114,15 +117,21 @@ class OutputModule(nn.Module):
                 "in front, for example using a OneHotEncoder."
             )
         self.decision, self.index = DecisionModule(model), int(output == "probability")
-        self.layout = inputs.layout if isinstance(inputs, NamedPreprocessor) else None
+        self.inputs = inputs
+        images = [part for part in self.decision.modules() if isinstance(part, ImageLayer)]
+        self.pixels = getattr(inputs, "dtype", "") == "uint8" and images[0].scales
 
-    def forward(self, x: Tensor | None = None, **arrays: Tensor) -> Tensor:
+    # The array has no name, because one of several may have any.
+    def forward(self, x: Tensor | None = None, /, **arrays: Tensor) -> Tensor:
         """Costs or probabilities (n_samples, ...), of an array or of arrays by name."""
-        inputs: Any = x
-        if self.layout is not None:
-            if x is not None or set(arrays) != set(self.layout.names):
-                raise TypeError(f"expected the arrays {list(self.layout.names)} by name.")
-            types = zip(self.layout.names, self.layout.dtypes)
-            inputs = {name: arrays[name].to(getattr(torch, dtype)) for name, dtype in types}
-        result: Tensor = self.decision(inputs)[self.index]
-        return result
+        layout = getattr(self.inputs, "layout", None)
+        if (layout is None) == (x is None) or (layout and set(arrays) != set(layout.names)):
+            expected = f"the arrays {[*layout.names]} by name" if layout else "a tensor of samples"
+            raise TypeError(f"expected {expected}.")
+        if x is None:
+            result: Tensor = self.decision(self.inputs.check(arrays))[self.index]
+            return result
+        self.inputs.check(x)
+        if self.pixels and x.is_floating_point():  # as the first layer does with uint8
+            x = x / 255
+        return self.decision(x)[self.index]

@@ -240,7 +240,7 @@ def make_net(
     inputs.vary(module)
     module.set_precision(plan.precision == "bf16")
     arguments = {
-        **optimizer_arguments(estimator.optimizer, estimator.weight_decay, plan.device),
+        **optimizer_arguments(estimator.optimizer, estimator.weight_decay, plan.device, module),
         "lr": plan.learning_rate,
         "max_epochs": estimator.max_epochs,
         "batch_size": plan.batch_size,

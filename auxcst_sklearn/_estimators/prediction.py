@@ -122,7 +122,10 @@ class NetDecisionMixin(DecisionMixin):
         torch.nn.Module
             A copy on the CPU, in evaluation mode. It maps a tensor of samples, or arrays by name as
             keyword arguments, to float64 of shape (n_samples, n_decisions) or (n_samples,
-            n_classes).
+            n_classes). Samples have the shape and the type that they had in `fit`; others are
+            refused. Where `fit` saw uint8, floats from 0 to 255 are accepted as well, because
+            gradients need floats. Values are not checked: the range of pixels must be that of
+            `fit`.
 
         Raises
         ------

@@ -32,9 +32,9 @@ from .lazy_rows import (
     stays_lazy,
 )
 
-# After a training on pixels in [0, 1], more pixels than SHARE above SIZE indicate another range. A
-# few may be as large after a MinMaxScaler, where the training pixels hardly differ.
-SHARE, SIZE = 0.05, 16
+# A larger share of values beyond FACTOR times the largest one of the training indicates pixels in
+# another range. A few may be so large after a MinMaxScaler, where training pixels hardly differ.
+SHARE, FACTOR = 0.05, 10
 
 
 def has_columns_of_fit(estimator: Any, X: Any) -> bool:
@@ -81,19 +81,32 @@ class Preprocessor:
     allow_nd = False
     # Mask of the columns with categories; None without any.
     is_categorical: NDArray[np.bool_] | None = None
+    name: str  # of the class of the estimator
+    fitted_shape: tuple[int, ...]  # of a sample in the training
 
     def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
         alone = isinstance(y, str) and not reset and self.is_categorical is None
-        if alone and (plain := plain_rows(estimator, X)) is not None:
-            return self._checked(plain, reset)
-        check_frame(X)
-        with numpy_arrays():
-            validated = self._as_arrays(estimator, X, y, reset)
+        validated = plain_rows(estimator, X) if alone else None
+        if validated is None:
+            check_frame(X)
+            with numpy_arrays():
+                validated = self._as_arrays(estimator, X, y, reset)
         rows, *labels = validated if isinstance(validated, tuple) else (validated,)
         rows = as_floats(rows)  # objects of a DataFrame with categories
         rows = self._checked(rows, reset)
+        if reset:
+            self.name, self.fitted_shape = type(estimator).__name__, rows.shape[1:]
+        self.check(rows)
         return (rows, *labels) if labels else rows
+
+    def check(self, X: Any) -> None:
+        """Raise an error for an array or tensor of other samples than those of the training."""
+        if tuple(X.shape[1:]) != self.fitted_shape:
+            raise ValueError(
+                f"X holds samples of shape {tuple(X.shape[1:])}, but {self.name} was fitted on "
+                f"samples of shape {self.fitted_shape}; expected the same."
+            )
 
     def _as_arrays(self, estimator: Any, X: Any, y: Any, reset: bool) -> Any:
         """The arrays of scikit-learn's validation, in any type of numbers."""
@@ -184,7 +197,7 @@ class ImagePreprocessor(Preprocessor):
 
     dtypes = (np.float32, np.uint8)
     allow_nd = True
-    within_1 = False  # whether all images of the training were floats from -1 to 1
+    largest = np.inf  # absolute value of the training images, if they were floats
 
     def __init__(
         self,
@@ -198,9 +211,10 @@ class ImagePreprocessor(Preprocessor):
         self.augmentation, self.convolved = augmentation, convolved
 
     def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        self.name = type(estimator).__name__
-        if not reset:
-            self._check_same_shape(X)
+        # Scikit-learn compares only one dimension. A list has no shape before.
+        shape = getattr(X, "shape", ())[1:]
+        if not reset and shape and max(len(shape), len(self.fitted_shape)) > 1:
+            Preprocessor.check(self, X)
         return super().validate(estimator, X, y, reset=reset)
 
     def _checked(self, rows: Any, reset: bool) -> Any:
@@ -211,40 +225,44 @@ class ImagePreprocessor(Preprocessor):
             rows = LazyRows(rows, read, dtype=np.int64) if stays_lazy(rows) else read(rows)
         else:
             rows = super()._checked(rows, reset)
-        dtype = "uint8" if rows.dtype == np.uint8 else "float32"
         if reset:
             self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
-            self.fitted_shape, self.dtype = rows.shape[1:], dtype
-        self._check_same_shape(rows)  # A list has no shape before.
+            self.dtype = _dtype_of(rows)
+        if not reset and self.largest < np.inf:
+            share = (abs(rows[:PLAIN_ROWS]) > FACTOR * self.largest).mean()
+            if share > SHARE:
+                warn(
+                    f"{share:.0%} of the values of X are beyond {FACTOR * self.largest:.3g}, but "
+                    f"{self.name} was fitted on values from {-self.largest:.3g} to "
+                    f"{self.largest:.3g}. If both are pixels, divide X by what the training images "
+                    "were divided by, such as 255."
+                )
+        return rows
+
+    def check(self, X: Any) -> None:
+        super().check(X)
+        dtype = _dtype_of(X)
+        if isinstance(X, Tensor) and X.is_floating_point() and self.dtype == "uint8":
+            return  # Gradients need floats, here from 0 to 255.
         if dtype != self.dtype:
             raise ValueError(
                 f"X is {dtype}, but {self.name} was fitted on {self.dtype}. It scales uint8 "
                 "from 0 ... 255 to 0 ... 1 and takes floats as they are, so convert X to the dtype "
                 f"and range of the training images, {self.dtype}."
             )
-        if not reset and self.within_1:
-            share = (abs(rows[:PLAIN_ROWS]) > SIZE).mean()
-            if share > SHARE:
-                warn(
-                    f"{share:.0%} of the values of X are beyond {SIZE}, but {self.name} was fitted "
-                    "on values from -1 to 1. If both are pixels, divide X by what the training "
-                    "images were divided by, such as 255."
-                )
-        return rows
-
-    def _check_same_shape(self, X: Any) -> None:
-        """Raise an error for images of another shape; scikit-learn compares only one dimension."""
-        shape = tuple(getattr(X, "shape", ()))[1:]
-        images = len(shape) > 1 or (len(shape) == 1 and len(self.fitted_shape) > 1)
-        if images and shape != self.fitted_shape:
-            raise ValueError(
-                f"X holds samples of shape {shape}, but {self.name} was fitted on "
-                f"samples of shape {self.fitted_shape}; expected the same."
-            )
 
     def learn(self, X: Any, *, stream: bool, scaling: str = "none", n_bins: int = 0) -> None:
         """Learn the range of floats; warn of rows that were meant as images of another shape."""
-        self.within_1 = len(self.shape) > 1 and self.dtype == "float32" and _is_within_1(X)
+        self.largest = _largest(X) if len(self.shape) > 1 and self.dtype == "float32" else np.inf
+        if (
+            self.dtype == "uint8"
+            and len(self.shape) > 1
+            and X[:PLAIN_ROWS].max() <= 1 >= _largest(X)
+        ):
+            warn(
+                "X is uint8, and no value is above 1. It is divided by 255, as pixels are. If it "
+                "holds indicators or masks, pass X.astype(numpy.float32), which is not divided."
+            )
         remedy = likely_remedy(self.shape, self.channels_last)
         if not self.convolved or self.image_shape is not None or remedy is None:
             return
@@ -257,7 +275,7 @@ class ImagePreprocessor(Preprocessor):
         )
 
     def update(self, X: Any) -> None:
-        self.within_1 = self.within_1 and _is_within_1(X)
+        self.largest = max(self.largest, _largest(X))
 
     def make_module(self) -> ImageLayer:
         shape = as_image(self.shape, self.channels_last) if self.convolved else self.shape
@@ -280,8 +298,14 @@ def _bounds(X: Any) -> Any:
     return min_max_axis(X, axis=0) if sparse.issparse(X) else bounds_of(X)
 
 
-def _is_within_1(X: Any) -> bool:
-    return bool(np.abs(_bounds(X)).max() <= 1)
+def _dtype_of(X: Any) -> str:
+    """Type of the pixels of an array or tensor: uint8, or floats."""
+    return "uint8" if str(X.dtype).endswith("uint8") else "float32"
+
+
+def _largest(X: Any) -> float:
+    """Largest absolute value."""
+    return float(np.abs(_bounds(X)).max())
 
 
 def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:

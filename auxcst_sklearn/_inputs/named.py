@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.validation import validate_data
+from torch import Tensor
 
-from .._checks.calls import warn
-from .._checks.data import check_no_mask, check_row_order
+from .._checks.calls import BaseEstimator, error_context, warn
+from .._checks.data import check_no_mask, check_row_order, is_frame
 from ..modules._named_rows import MASK, Layout, NamedRows
 from .arrays import Preprocessor
 from .lazy_rows import as_float32, check_resolution, checked_labels
@@ -19,9 +22,14 @@ from .lazy_rows import as_float32, check_resolution, checked_labels
 SAMPLED, N_TRIED, FEWEST_TRIED = 10_000, 8, 3
 
 
+class Columns(BaseEstimator):
+    """The columns of a DataFrame, as scikit-learn's validation notes and compares them."""
+
+
 class NamedPreprocessor(Preprocessor):
     """Arrays by name, each with a row per example, as rows of words."""
 
+    columns: dict[str, Columns]  # of the DataFrames in the training
     layout: Layout
     n_words: int  # of a row in the training
 
@@ -32,42 +40,48 @@ class NamedPreprocessor(Preprocessor):
                 f"arrays {[*self.layout.names]}; expected a mapping of these. For texts, put the "
                 "tokenizer in front, in a Pipeline."
             )
+        if reset:
+            self.columns = {str(name): Columns() for name, part in X.items() if is_frame(part)}
+        for name, columns in self.columns.items():
+            if name in X:
+                with error_context(f"In X[{name!r}]"):
+                    validate_data(columns, X[name], reset=reset, skip_check_array=True)
         arrays = as_arrays(X, new=reset)
         if reset:
-            self.layout = Layout.of(arrays)
+            self.layout, self.name = Layout.of(arrays), type(estimator).__name__
             if np.any(estimator.alpha) and not callable(estimator.head_input):
                 _warn_of_mask(arrays)
             for name in ("n_features_in_", "feature_names_in_"):  # of a fit on an array
                 vars(estimator).pop(name, None)
         else:
-            self._check_as_in_fit(arrays, type(estimator).__name__)
+            arrays = self.check(arrays)
         rows = self.layout.pack(arrays)
         self.n_words = rows.shape[1] if reset else self.n_words
         if isinstance(y, str) and y == "no_validation":
             return rows
         return rows, checked_labels(y, rows)
 
-    def _check_as_in_fit(self, arrays: dict[str, NDArray[Any]], name: str) -> None:
-        """Raise an error for other names, types or shapes than in the training."""
-        layout, length = self.layout, None
-        if set(arrays) != set(layout.names):
+    def check(self, X: Mapping[str, Any]) -> dict[str, Any]:
+        """Arrays or tensors in the types of the training; an error for other names or shapes."""
+        layout, mask = self.layout, X.get(MASK)
+        length = None if mask is None or mask.ndim < 2 else mask.shape[1]
+        if set(X) != set(layout.names):
             raise ValueError(
-                f"X holds the arrays {[*arrays]}, but {name} was fitted on {[*layout.names]}; "
+                f"X holds the arrays {[*X]}, but {self.name} was fitted on {[*layout.names]}; "
                 "expected the same."
             )
+        arrays, n = {}, len(X[layout.names[0]])
         for key, dtype, shape in zip(layout.names, layout.dtypes, layout.shapes):
-            found = arrays[key]
-            if np.can_cast(found.dtype, dtype, "same_kind"):  # such as whole numbers to floats
-                found = arrays[key] = found.astype(dtype, copy=False)
-            if shape[:1] == (None,):
-                length = found.shape[1] if length is None and found.ndim > 1 else length
-            expected = tuple(length if n is None else n for n in shape)
-            if found.shape[1:] != expected or found.dtype != dtype:
+            arrays[key] = found = _as_type(X[key], dtype)
+            expected = (n, *(length if size is None else size for size in shape))
+            if tuple(found.shape) != expected or not str(found.dtype).endswith(dtype):
                 raise ValueError(
-                    f"X[{key!r}] holds {found.dtype} of shape {found.shape[1:]} for each example, "
-                    f"but {name} was fitted on {dtype} of shape {shape}, where None is the length "
-                    "that all sequences of X share; expected the same."
+                    f"X[{key!r}] holds {found.dtype} of shape {tuple(found.shape[1:])} for each "
+                    f"of {len(found)} examples, but {self.name} was fitted on {dtype} of shape "
+                    f"{shape}, where None is the length that all sequences of X share; expected "
+                    "the same, for as many examples in all arrays."
                 )
+        return arrays
 
     def sample(self, rows: Any) -> Any:
         """Rows of several lengths, on which a module shows how it reads its mask."""
@@ -86,6 +100,16 @@ class NamedPreprocessor(Preprocessor):
     def size_of_sample(self) -> tuple[str, int]:
         length = self.layout.length(self.n_words)
         return ("steps", length) if length else ("words", self.n_words)
+
+
+def _as_type(array: Any, dtype: str) -> Any:
+    """An array or tensor in a type that loses nothing, such as whole numbers as floats."""
+    if isinstance(array, Tensor):
+        wanted = getattr(torch, dtype)
+        return array.to(wanted) if torch.can_cast(array.dtype, wanted) else array
+    return (
+        array.astype(dtype, copy=False) if np.can_cast(array.dtype, dtype, "same_kind") else array
+    )
 
 
 def _warn_of_mask(arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -15,7 +15,7 @@ from os import fspath
 from pathlib import Path
 from pickle import PicklingError, UnpicklingError
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import joblib
 import numpy as np
@@ -159,21 +159,29 @@ class TrainingCheckpoints:
         """The state after the last epoch with an undamaged file; None without one."""
         for path in self._paths():
             try:
-                return torch.load(path, weights_only=True)
+                # A device that this machine lacks is replaced by the CPU.
+                place = None if torch.cuda.is_available() else "cpu"
+                return torch.load(path, map_location=place, weights_only=True)
             except (OSError, ValueError, RuntimeError, UnpicklingError, EOFError, BadZipFile) as e:
+                broken = _is_broken(path)
+                if not broken and not isinstance(e, OSError):
+                    raise ValueError(
+                        f"The checkpoint {path} is whole, but cannot be read here: {e}. Continue "
+                        "on a machine like the one that wrote it, or name another folder."
+                    ) from e
                 warn(
                     f"The checkpoint {path} is damaged ({e}); the one before it is used, or the "
                     "training begins anew.",
                     RuntimeWarning,
                 )
-                if not isinstance(e, OSError):  # An OSError may not recur.
+                if broken:
                     path.unlink(missing_ok=True)
         return None
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Write a state; a full disk only gives a warning."""
         buffer = BytesIO()
-        torch.save(dict(state), buffer)
+        torch.save(_without_numpy(dict(state)), buffer)
         path = self.folder / f"{self.name}-{state['epoch']:08d}.pt"
         try:
             write_whole(path, buffer.getvalue())
@@ -185,6 +193,26 @@ class TrainingCheckpoints:
                 "earlier checkpoints stay.",
                 RuntimeWarning,
             )
+
+
+def _is_broken(path: Path) -> bool:
+    """Whether the length or a checksum of a file shows that it is damaged."""
+    try:
+        with ZipFile(path) as file:
+            return file.testzip() is not None
+    except BadZipFile:
+        return True
+    except OSError:  # which may not recur
+        return False
+
+
+def _without_numpy(value: Any) -> Any:
+    """A state with Python's numbers, because files without code contain no others."""
+    if isinstance(value, dict):
+        return {key: _without_numpy(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_without_numpy, value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def get_state(training: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from skorch.callbacks import Callback, LRScheduler
+from skorch.callbacks import BatchScoring, Callback, EpochScoring, LRScheduler
 from torch import Tensor
 
 from ..losses import ProbabilisticLoss, Target
@@ -96,6 +96,12 @@ class Training:
         """Prepare the rates and the average of a training with `n_steps` steps in an epoch."""
         net, schedule = self.net, self.schedule
         for _, callback in net.callbacks_:
+            if isinstance(callback, BatchScoring | EpochScoring):
+                raise ValueError(
+                    f"callbacks hold skorch's {type(callback).__name__}, whose scorers need "
+                    "skorch's data sets; expected other callbacks. history_ has the loss and the "
+                    "cost of validation samples after each epoch."
+                )
             if schedule.name != "constant" and isinstance(callback, LRScheduler):
                 raise ValueError(
                     f"callbacks hold a skorch LRScheduler, but schedule={schedule.name!r} sets the "
@@ -198,6 +204,11 @@ class Training:
                 self.group.average_statistics(net.module_)
             if self.average is not None:
                 self.average.put(in_place=True)
+        if len(net.history) == 1 and not means[0].isfinite().all():
+            raise ValueError(
+                f"The {prefix} loss of the first batch is not finite. If a loss or module of your "
+                "own computes it, check their values for the first samples of X."
+            )
         self._record(prefix, batches.epoch_means(means))
 
     def _step(self, batch: Batch) -> dict[str, Tensor]:

@@ -22,6 +22,8 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
+from ..modules._layers import SEEDING
+
 # Multiply-adds of a forward pass below which a second thread pays off little or not at all. Where
 # the cores are busy it costs much: each of a hundred operations of a step waits for both threads.
 FEWEST_MULTIPLICATIONS = 1e8
@@ -105,16 +107,13 @@ def neutral_torch_modes() -> Iterator[None]:
         yield
 
 
-_lock = threading.RLock()  # a user's module may fit another estimator when it is made
-
-
 @contextmanager
 def seeded(seed: int) -> Iterator[torch.Generator]:
     """Make torch's initialisers draw float32 from `seed`; restore the generator and the type.
 
     The generator may be seeded again.
     """
-    with _lock, torch.random.fork_rng(devices=[]):
+    with SEEDING, torch.random.fork_rng(devices=[]):
         dtype = torch.get_default_dtype()
         torch.default_generator.manual_seed(seed)
         torch.set_default_dtype(torch.float32)

@@ -45,7 +45,9 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {
 RATE_FACTOR = "rate_factor"
 
 
-def optimizer_arguments(optimizer: Any, weight_decay: float, device: str) -> dict[str, Any]:
+def optimizer_arguments(
+    optimizer: Any, weight_decay: float, device: str, module: nn.Module
+) -> dict[str, Any]:
     """The optimizer of a skorch net, in its fused version where there is one."""
     kind = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
     if not isinstance(kind, type):
@@ -59,7 +61,9 @@ def optimizer_arguments(optimizer: Any, weight_decay: float, device: str) -> dic
     arguments: dict[str, Any] = {"optimizer": kind}
     if "weight_decay" in accepted:
         arguments["optimizer__weight_decay"] = float(weight_decay)
-    if "fused" in accepted and torch.device(device).type in ("cpu", "cuda"):
+    # Fused versions take no sparse gradients, as embeddings may have.
+    is_sparse = any(getattr(part, "sparse", False) for part in module.modules())
+    if "fused" in accepted and not is_sparse and torch.device(device).type in ("cpu", "cuda"):
         arguments["optimizer__fused"] = True
     return arguments
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from ..losses import Loss
-from ..modules._network import OF_EVERY_MODULE
+from ..modules._network import OF_EVERY_MODULE, OwnHook
 
 # Format of the files that this version writes and reads. Increase it for a change of a state.
 FORMAT = 2
@@ -64,7 +64,8 @@ def to_state(value: Any, states: dict[int, tuple[Any, Any]] | None = None) -> An
         state.attributes = to_state(_attributes(value, state.kind), states)
         return state
     if type(value) in (dict, OrderedDict):
-        return type(value)((key, to_state(item, states)) for key, item in value.items())
+        items = [pair for pair in [*value.items()] if not isinstance(pair[1], OwnHook)]
+        return type(value)((key, to_state(item, states)) for key, item in items)
     if type(value) in (list, tuple, torch.Size):
         kind = list if isinstance(value, list) else tuple
         return kind(to_state(item, states) for item in value)

@@ -77,7 +77,9 @@ def _sums_of_risks(
     net: CostNet, output: Tensor, target: Target, temperatures: NDArray[np.float64], log_loss: bool
 ) -> tuple[NDArray[np.float64], float]:
     """Sums of losses and of errors of costs (n_temperatures, 2); and of errors of no costs."""
-    loss, cost_matrix = net.criterion_.loss, output.new_tensor(net.statistics.class_mean)
+    loss, means = net.criterion_.loss, net.statistics.class_mean
+    # What a row has in common changes no decision, but would cost digits.
+    cost_matrix = output.new_tensor(means - means.mean(axis=1, keepdims=True))
     cost, sums = cost_matrix[target.label], []
     weight = torch.ones_like(cost[:, 0]) if target.weight is None else target.weight
     for temperature in temperatures.tolist():

@@ -78,9 +78,20 @@ class Loss(ABC):
         """
         return n_decisions
 
+    def _of_samples(self, outputs: Tensor, target: Target) -> Tensor:
+        """The loss of every sample; an error for a mean of them, as criteria of torch return it."""
+        losses = self(outputs, target)
+        if losses.shape != outputs.shape[:-1]:
+            raise ValueError(
+                f"The loss {type(self).__name__} returned the shape {tuple(losses.shape)} for "
+                f"outputs of shape {tuple(outputs.shape)}; expected the loss of each sample, "
+                f"{tuple(outputs.shape[:-1])}, as with reduction='none'."
+            )
+        return losses
+
     def _mean(self, outputs: Tensor, target: Target) -> Tensor:
         """Mean loss of each head, which some losses compute faster than sample by sample."""
-        losses = self(outputs, target)
+        losses = self._of_samples(outputs, target)
         return (losses if target.weight is None else losses * target.weight).mean(dim=-1)
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
@@ -175,7 +186,8 @@ class ProbabilisticLoss(Loss):
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Return the expected cost of each prediction under the class probabilities."""
-        return self.probabilities(outputs) @ outputs.new_tensor(statistics.class_mean)
+        p = in_float64(self.probabilities(outputs))
+        return p @ p.new_tensor(statistics.class_mean)
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Return the logarithms of the class frequencies as initial biases, or 0."""
@@ -222,6 +234,11 @@ class ProbabilisticLoss(Loss):
             return False
         found = self.probabilities(self.with_probabilities(p.log(), p))
         return torch.allclose(found, p, rtol=1e-3)
+
+
+def in_float64(values: Tensor) -> Tensor:
+    """Values that multiply costs, of which float32 would lose small differences of large ones."""
+    return values if values.device.type == "mps" else values.double()  # MPS has no float64
 
 
 class LayerWiseLoss(nn.Module):
@@ -294,7 +311,7 @@ def _means(loss: Loss, outputs: Sequence[Tensor], target: Target) -> Tensor:
         r = torch.cat([output.mT for output in outputs]).mT if n_heads > 1 else outputs[0]
         return loss._mean(r.squeeze(0), target).view(n_heads, n_networks)
     r = torch.stack(tuple(outputs))
-    losses = loss(r.view(n_heads, n_rows, -1), target)
+    losses = loss._of_samples(r.view(n_heads, n_rows, -1), target)
     if target.weight is not None:
         losses = losses * target.weight
     return losses.view(n_heads, n_networks, n_samples).mean(dim=-1)

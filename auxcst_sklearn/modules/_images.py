@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ._layers import SeededModule
+from ._layers import SEEDING, SeededModule
 
 # Float32 has all integers up to this one.
 MOST_EXACT = 2**24
@@ -21,7 +22,7 @@ SMALLEST_POOLED = 6
 LARGE = 48
 
 
-class ImageLayer(nn.Module):
+class ImageLayer(SeededModule):
     """First layer of a network on images: shape, channel order, range, augmentation.
 
     It converts one mini-batch at a time, on the device, so the data themselves do not change: flat
@@ -52,6 +53,11 @@ class ImageLayer(nn.Module):
         """Shape of a sample after this layer, channels first."""
         return (self.shape[-1], *self.shape[:-1]) if self.channels_last else self.shape
 
+    @property
+    def scales(self) -> bool:
+        """Whether uint8 are pixels, which are divided by 255."""
+        return len(self.shape) > 1 and not self.integers
+
     def forward(self, x: Tensor) -> Tensor:
         """Numbers of shape ``(n_samples, *out_shape)``; uint8 images are scaled to 0 ... 1."""
         x = x.reshape(-1, *self.shape)  # not len(x), which would become a constant in an export
@@ -67,11 +73,11 @@ class ImageLayer(nn.Module):
                 )
             x = x.long()  # Scikit-learn's tools may hold indices as floats.
         elif not x.is_floating_point():
-            is_image = x.dtype == torch.uint8 and len(self.shape) > 1
-            x = x.float() / 255 if is_image else x.float()
+            x = x.float() / 255 if x.dtype == torch.uint8 and self.scales else x.float()
         if self.augmentation is None or not self.training:
             return x
-        augmented = self.augmentation(x)
+        with self.seeded(x.device):
+            augmented = self.augmentation(x)
         if augmented.shape != x.shape:
             raise ValueError(
                 f"augmentation turned a batch of shape {tuple(x.shape)} into one of shape "
@@ -79,9 +85,28 @@ class ImageLayer(nn.Module):
             )
         return augmented
 
+    @contextmanager
+    def seeded(self, device: torch.device) -> Iterator[None]:
+        """Seed torch's own generators for a callable of the user, and restore them."""
+        if self.generator is None or isinstance(self.augmentation, SeededModule):
+            yield
+            return
+        gpus = [device] if device.type == "cuda" else []
+        with SEEDING, torch.random.fork_rng(devices=gpus):
+            drawn = torch.randint(2**62, (), generator=self.generator, device=self.generator.device)
+            for generator in (torch.default_generator, *map(_own_generator, gpus)):
+                generator.manual_seed(int(drawn))
+            yield
+
     def extra_repr(self) -> str:
         """Show the shape and order of the input."""
         return f"{self.shape}, channels_last={self.channels_last}"
+
+
+def _own_generator(gpu: torch.device) -> torch.Generator:
+    """The generator from which functions draw on a GPU."""
+    index = torch.cuda.current_device() if gpu.index is None else gpu.index
+    return torch.cuda.default_generators[index]
 
 
 class RandomFlipShift(SeededModule):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod, sqrt
+from threading import RLock
 from typing import Any, Literal
 
 import torch
@@ -19,6 +20,9 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "silu": nn.SiLU,
     "tanh": nn.Tanh,
 }
+
+# Held while torch's global generator is seeded; a module that is made may fit another estimator.
+SEEDING = RLock()
 
 # Steps of the factors of inputs are this many times the steps of weights.
 SCALE_SPEED = 10.0
@@ -135,6 +139,13 @@ class SeededDropout(SeededModule):
         return f"p={self.p}"
 
 
+def map_means(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Means of feature maps in some precision, of which torch knows all derivatives."""
+    if x.dim() == 4 and x.dtype != dtype:  # a seventh of the time, rounded as the maps are
+        return F.avg_pool2d(x, x.shape[2:]).flatten(1).to(dtype)
+    return x.flatten(2).mean(dim=2, dtype=dtype)
+
+
 class MapMeans(torch.autograd.Function):
     """Means of feature maps, (n_samples, n_channels), with a gradient that is never written out.
 
@@ -146,9 +157,7 @@ class MapMeans(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
         """Take the means in some precision."""
         ctx.shape, ctx.dtype = x.shape, x.dtype
-        if x.dim() == 4 and x.dtype != dtype:  # a seventh of the time, rounded as the maps are
-            return F.avg_pool2d(x, x.shape[2:]).flatten(1).to(dtype)
-        return x.flatten(2).mean(dim=2, dtype=dtype)
+        return map_means(x, dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -250,7 +259,9 @@ class CostHead(nn.Linear):
         mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
         is_masked = mask is not None and mask.shape == places.shape[:2]
         if self.axis == 1 and self.head_input == "mean" and not is_masked:
-            return MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
+            if self.training:
+                return MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
+            return map_means(x, self.weight.dtype)
         if mask is None or not is_masked:
             mask = torch.ones(places.shape[:2], dtype=torch.int64, device=x.device)
         weight = place_weights(mask, self.head_input).to(x.dtype).unsqueeze(1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import count
 from math import prod
 from typing import Any
 
@@ -25,8 +27,8 @@ _WORDS = {"int64": 2, "float32": 1, "bool": 1}
 class Layout:
     """Names, types and shapes of the arrays in a row of words.
 
-    The first dimension of the shape of a sequence is None: the length, which all sequences share,
-    and which may differ between calls. It follows from the number of words.
+    Sizes of None in the shapes are the length, which all sequences share, and which may differ
+    between calls. It follows from the number of words.
     """
 
     names: tuple[str, ...]
@@ -37,28 +39,30 @@ class Layout:
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Layout:
         """The layout of arrays with a row per example.
 
-        With an attention mask (n_samples, length), sequences are integers of this length; where the
-        mask is the only one, as of sound, all arrays of this length.
+        With an attention mask (n_samples, length), all axes of this length may be positions.
         """
         mask, length = arrays.get(MASK), None
         if mask is not None and mask.ndim == 2 and mask.dtype.kind in "ib":
             length = mask.shape[1]
-        integers = [name for name, a in arrays.items() if a.dtype.kind in "ib" and a.ndim > 1]
-        among = [*arrays] if integers == [MASK] else integers
-        named = {k for k in among if arrays[k].ndim > 1 and arrays[k].shape[1] == length}
         names = sorted(arrays)  # whatever the order of the caller
-        parts = [(arrays[k].dtype.name, arrays[k].shape[1:], k in named) for k in names]
-        shapes = [(None, *shape[1:]) if is_named else shape for _, shape, is_named in parts]
-        return cls(tuple(names), tuple(dtype for dtype, *_ in parts), tuple(shapes))
+        shapes = [tuple(n if n != length else None for n in arrays[k].shape[1:]) for k in names]
+        return cls(tuple(names), tuple(arrays[k].dtype.name for k in names), tuple(shapes))
 
+    def of_first_axes(self, length: int) -> Layout:
+        """A layout in which only the first axis of an array may be positions."""
+        shapes = [(*s[:1], *(length if n is None else n for n in s[1:])) for s in self.shapes]
+        return replace(self, shapes=tuple(shapes))
+
+    @lru_cache  # noqa: B019  # a layout is a small value
     def length(self, n_words: int) -> int:
         """The length of the sequences in rows of some number of words; 0 if there are none."""
-        sizes = [0, 0]  # of all arrays that are not sequences, and of one step of all sequences
-        for dtype, shape in zip(self.dtypes, self.shapes):
-            is_sequence = None in shape
-            sizes[is_sequence] += _WORDS[dtype] * prod(n for n in shape if n is not None)
-        fixed, each = sizes
-        return (n_words - fixed) // each if each else 0
+        if not any(None in shape for shape in self.shapes):
+            return 0
+        parts = [
+            (_WORDS[dtype] * prod(n for n in shape if n is not None), shape.count(None))
+            for dtype, shape in zip(self.dtypes, self.shapes)
+        ]
+        return next(n for n in count(1) if sum(w * n**power for w, power in parts) >= n_words)
 
     def pack(self, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int32]:
         """Rows of words (n_samples, n_words)."""
@@ -90,8 +94,8 @@ class NamedRows(nn.Module):
     """First layer of a network that takes arrays by name: it unpacks rows.
 
     With an attention mask, a batch `is_cut` to its longest row: padding costs time, and changes no
-    result of a module that reads the mask. The only module for which `is_cut` is False is one whose
-    output depends on the padding.
+    result of a module that reads the mask. `is_cut` is False for a module that cannot be cut, or
+    whose output depends on the padding.
     """
 
     is_cut: bool
@@ -108,9 +112,12 @@ class NamedRows(nn.Module):
         arrays = self.layout.unpack(x)
         if not self.is_cut:
             return arrays
-        length = int(self._lengths(arrays).max())
-        shapes = zip(self.layout.names, self.layout.shapes)
-        return {k: arrays[k][:, :length] if None in shape else arrays[k] for k, shape in shapes}
+        end = slice(int(self._lengths(arrays).max()))
+        for name, shape in zip(self.layout.names, self.layout.shapes):
+            if None in shape:
+                parts = (end if size is None else slice(None) for size in shape)
+                arrays[name] = arrays[name][(slice(None), *parts)]
+        return arrays
 
     def lengths(self, X: Any) -> Tensor | None:
         """The length of each row of words; None if batches are not cut."""
@@ -127,10 +134,11 @@ class NamedRows(nn.Module):
         mask = self._mask(arrays)
         first, gaps = mask.int().argmax(dim=1)[few], (~mask).nonzero().tolist()
         for name, shape in zip(self.layout.names, self.layout.shapes):
-            if None in shape:
-                padding = arrays[name][tuple(gaps[0])].clone() if gaps else arrays[name][few, 1:]
-                arrays[name][few, 0] = arrays[name][few, first]
-                arrays[name][few, 1:] = 0 if name in self.layout.masks else padding
+            for axis in (i for i, size in enumerate(shape, 1) if size is None):
+                steps = arrays[name].movedim(axis, 1)
+                padding = steps[tuple(gaps[0])].clone() if gaps else steps[few, 1:]
+                steps[few, 0] = steps[few, first]
+                steps[few, 1:] = 0 if name in self.layout.masks else padding
         return torch.as_tensor(self.layout.pack({k: v.numpy()[few] for k, v in arrays.items()}))
 
     def _mask(self, arrays: Mapping[str, Tensor]) -> Tensor:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -35,11 +37,21 @@ def set_attributes(module: nn.Module, attributes: Attributes) -> None:
         vars(module.get_submodule(path)).update(values)
 
 
+class OwnHook(partial[Any]):
+    """A hook during a run of a module. Copies that another thread makes then do not contain it."""
+
+
 def copy_of(module: nn.Module) -> Any:
     """A deep copy, also of a module that keeps tensors with a history, which torch refuses."""
     kept = [x for part in module.modules() for x in (*vars(part).values(), *part.buffers(False))]
     others = [x for x in kept if isinstance(x, Tensor) and not x.is_leaf]
-    return deepcopy(module, {id(x): x.detach().clone() for x in others})
+    replaced: dict[int, Any] = {id(x): x.detach().clone() for x in others}
+    for part in module.modules():
+        for hooks in (vars(part).get("_forward_hooks"), vars(part).get("_forward_pre_hooks")):
+            lasting = [(k, v) for k, v in [*(hooks or {}).items()] if not isinstance(v, OwnHook)]
+            replaced[id(hooks)] = OrderedDict(lasting)
+    replaced.pop(id(None), None)
+    return deepcopy(module, replaced)
 
 
 class AuxNetwork(nn.Module):

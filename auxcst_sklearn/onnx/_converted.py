@@ -245,7 +245,7 @@ def _named_example(inputs: NamedPreprocessor, X: Any) -> tuple[dict[str, Tensor]
     shapes = zip(layout.names, layout.shapes)
     return (
         example,
-        {name: {0: free, 1: free} if None in shape else {0: free} for name, shape in shapes},
+        {k: {0: free} | {i: free for i, n in enumerate(s, 1) if n is None} for k, s in shapes},
         [f"{ROWS}_{i}" for i in range(len(layout.names))],  # which no node has
     )
 

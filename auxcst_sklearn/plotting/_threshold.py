@@ -139,19 +139,16 @@ class CostThresholdDisplay:
         AttributeError
             If the estimator has no `predict_proba`.
         ValueError
-            If its decisions are not the classes, and as in :meth:`from_predictions`.
+            If it has more than two decisions, and as in :meth:`from_predictions`. Of two decisions
+            that are not the classes, the one that is cheaper for the positive class is taken above
+            the threshold. The positive class is then ``classes_[1]`` by default.
         """
         check_is_fitted(estimator)
-        if (decisions := decisions_of(estimator)) is not None:
-            raise ValueError(
-                f"The estimator decides between {decisions.tolist()}, but a threshold decides "
-                f"between the classes {estimator.classes_.tolist()}. Pass its probabilities to "
-                "from_predictions, with costs whose columns are the classes."
-            )
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
         read_scored(X, y, cost, cost_matrix, sample_weight)
-        costs = _BinaryCosts.of(y, cost, cost_matrix, estimator.classes_, pos_label, sample_weight)
+        axes_of_costs = estimator.classes_, decisions_of(estimator)
+        costs = _BinaryCosts.of(y, cost, cost_matrix, *axes_of_costs, pos_label, sample_weight)
         p = probabilities(estimator, X, np.asarray(estimator.classes_))
         return cls._of(p[:, costs.positive], costs).plot(**plot_kw)
 
@@ -202,7 +199,7 @@ class CostThresholdDisplay:
             :func:`auxcst_sklearn.metrics.mean_cost`.
         """
         check_row_order(y_true=y_true, y_proba=y_proba, cost=cost)
-        costs = _BinaryCosts.of(y_true, cost, cost_matrix, classes, pos_label, sample_weight)
+        costs = _BinaryCosts.of(y_true, cost, cost_matrix, classes, None, pos_label, sample_weight)
         return cls._of(y_proba, costs).plot(**plot_kw)
 
     @classmethod
@@ -313,20 +310,42 @@ class _BinaryCosts(NamedTuple):
 
     @classmethod
     def of(
-        cls, y: ArrayLike, cost: Any, cost_matrix: Any, classes: Any, pos_label: Any, weight: Any
+        cls,
+        y: ArrayLike,
+        cost: Any,
+        cost_matrix: Any,
+        classes: Any,
+        decisions: Any,
+        pos_label: Any,
+        weight: Any,
     ) -> _BinaryCosts:
-        """Check what the caller passes."""
-        costs, _, weights = evaluated({"y_true": y}, cost, cost_matrix, classes, None, weight)
+        """Check what the caller passes; the columns of other decisions get the order of classes."""
+        costs, _, weights = evaluated({"y_true": y}, cost, cost_matrix, classes, decisions, weight)
         labels = costs.classes
-        if len(labels) != 2 or costs.other_decisions is not None:
+        if len(labels) != 2 or len(costs.decisions) != 2:
             raise ValueError(
-                f"A threshold decides between two classes, but there are "
+                f"A threshold decides between two decisions for two classes, but there are "
                 f"{shorten(costs.decisions)}. If y_true lacks one of the two, name both in "
                 "classes=."
             )
+        if pos_label is None and costs.other_decisions is not None:
+            pos_label = labels[1]  # The decisions name what is above and below the threshold.
+        positive = _positive_class(pos_label, labels)
         matrix = costs.values if costs.per_class else costs.matrices
-        weights = np.ones(len(costs)) if weights is None else weights
-        return cls(costs.vectors(), weights, labels, _positive_class(pos_label, labels), matrix)
+        vectors, weights = costs.vectors(), np.ones(len(costs)) if weights is None else weights
+        if costs.other_decisions is not None:
+            means = [np.average(vectors[costs.label == k], axis=0) for k in (0, 1)]
+            if matrix is not None:
+                means = [*matrix.reshape(-1, 2, 2).mean(axis=0)]
+            cheaper = np.argmin(means, axis=1)
+            if cheaper[0] == cheaper[1]:
+                raise ValueError(
+                    f"{costs.decisions[cheaper[0]]!r} is the cheaper decision for both classes on "
+                    "average; expected costs of which each class has its own best decision."
+                )
+            if cheaper[0] == 1:
+                vectors, matrix = vectors[:, ::-1], None if matrix is None else matrix[..., ::-1]
+        return cls(vectors, weights, labels, positive, matrix)
 
     def curve(self, probability: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Thresholds, and for each the mean cost and the fraction predicted positive.

@@ -32,10 +32,13 @@ def test_check_each():
         check_each([0.0, 1.0], name="beta", interval=interval)
 
 
+LAYER = torch.nn.Linear(1, 1)
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_steps(name):
     parameter = torch.nn.Parameter(torch.ones(2))
-    arguments = optimizer_arguments(name, 0.1, "cpu")
+    arguments = optimizer_arguments(name, 0.1, "cpu", LAYER)
     optimizer = arguments.pop("optimizer")([parameter], lr=0.1, **strip(arguments))
 
     parameter.sum().backward()
@@ -49,17 +52,19 @@ def strip(arguments):
 
 
 def test_the_fused_optimizer_is_taken_where_there_is_one():
-    assert optimizer_arguments("adamw", 0.1, "cpu") == {
+    assert optimizer_arguments("adamw", 0.1, "cpu", LAYER) == {
         "optimizer": torch.optim.AdamW,
         "optimizer__weight_decay": 0.1,
         "optimizer__fused": True,
     }
-    assert "optimizer__fused" not in optimizer_arguments(torch.optim.Rprop, 0.1, "cpu")
+    assert "optimizer__fused" not in optimizer_arguments(
+        torch.optim.Rprop, 0.1, "cpu", torch.nn.Linear(1, 1)
+    )
 
 
 def test_an_optimizer_is_one_of_torch():
     with pytest.raises(ValueError, match=r"optimizer=<class 'dict'>; expected .*torch\.optim"):
-        optimizer_arguments(dict, 0.1, "cpu")
+        optimizer_arguments(dict, 0.1, "cpu", LAYER)
 
 
 def test_a_device_is_one_of_torch(problem, mlp):

@@ -148,3 +148,80 @@ def test_a_network_called_with_samples_says_what_takes_them():
     with pytest.raises(ValueError, match=r"first dimension of the inputs is 6; .*to_module\(\)"):
         model.net_.module_(rows)
     assert model.net_.module_(rows.unsqueeze(0)).shape == (2, 6, K)
+
+
+def make_narrow():
+    """A network whose first heads know more than its output, so that they have a weight."""
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(1, 8, 3), nn.Tanh(), nn.Conv2d(8, 8, 3), nn.Tanh(), nn.AdaptiveAvgPool2d(1)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(8, 2), nn.Tanh(), nn.Linear(2, K))
+
+
+def averaged(pretrained):
+    """A model whose probabilities are those of its heads on maps, and its images."""
+    label = np.arange(300) % K
+    images = np.random.default_rng(1).normal(size=(300, 1, 8, 8)).astype(np.float32)
+    images[np.arange(300), 0, label] += 1
+    settings = {"learning_rate": 1e-2, "max_epochs": 12, "head_input": "mean"}
+    model = small_net(make_narrow, pretrained=pretrained, combine_heads=True, **settings)
+    model.set_params(validation_fraction=0.4, early_stopping=True).fit(images, label)
+    assert model.head_weights_[:-1].any()
+    return model, torch.from_numpy(images[:3]).double()
+
+
+def test_gradients_pass_through_heads_that_are_detached_in_training():
+    model, images = averaged(pretrained=True)
+    module = model.to_module("probability")
+
+    slope = torch.func.grad(lambda x: module(x)[:, 0].sum())(images)
+    (expected,) = torch.autograd.grad(module(images.requires_grad_())[:, 0].sum(), images)
+    slope = slope.detach()
+    torch.testing.assert_close(slope, expected)
+    with torch.no_grad():
+        move = 1e-2 * slope / slope.abs().max()
+        rise = (module(images + move) - module(images - move))[:, 0].sum() / 2
+    np.testing.assert_allclose(rise, (slope * move).sum().detach(), rtol=0.05)
+
+
+@pytest.mark.parametrize("change", ["columns", "channels", "order", "type"])
+def test_it_refuses_what_predict_refuses(change):
+    if change == "columns":
+        model, rows = small_mlp().fit(X, Y), X[:5, :1]
+    else:
+        images = np.moveaxis(np.concatenate([IMAGES, IMAGES, IMAGES[:, :, ::-1]], axis=1), 1, -1)
+        model = small_cnn().fit(np.moveaxis(images, -1, 1) / np.float32(255), Y)
+        shown = images[:4] / np.float32(255)
+        others = {"order": shown, "channels": np.moveaxis(shown, -1, 1)[:, :2], "type": None}
+        rows = np.moveaxis(images[:4], -1, 1) if change == "type" else others[change]
+    with pytest.raises(ValueError, match="X"):
+        model.predict(rows)
+    with pytest.raises(ValueError, match="was fitted on"):
+        model.to_module()(torch.from_numpy(np.ascontiguousarray(rows)))
+
+
+def test_pixels_may_be_floats_for_gradients():
+    model = small_cnn(cost_matrix=COSTS).fit(IMAGES, Y)
+    pixels = torch.from_numpy(IMAGES).double().requires_grad_()
+    cost = model.to_module()(pixels)
+
+    np.testing.assert_allclose(cost.detach(), model.predict_cost(IMAGES), rtol=1e-5)
+    assert torch.autograd.grad(cost.sum(), pixels)[0].any()
+
+
+def test_arrays_by_name_have_any_name_and_the_types_and_lengths_of_fit():
+    class Named(Sets):
+        def forward(self, x, numbers):
+            return super().forward(x, numbers)
+
+    arrays = {"x": RNG.integers(0, 9, N), "numbers": X.astype(np.float32)}
+    model = small_net(Named, cost_matrix=COSTS).fit(arrays, Y)
+    module, given = model.to_module(), {k: torch.from_numpy(v) for k, v in arrays.items()}
+
+    np.testing.assert_allclose(module(**given).detach(), model.predict_cost(arrays), rtol=1e-5)
+    for name, other in (
+        ("x", given["x"] + 0.5),  # not whole
+        ("x", given["x"][:1]),  # one for all samples
+        ("numbers", given["numbers"][:, :1]),
+    ):
+        with pytest.raises(ValueError, match=rf"X\['{name}'\] holds|X\['x'\] holds"):
+            module(**{**given, name: other})

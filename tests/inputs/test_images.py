@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 from sklearn.base import clone
 from skorch.callbacks import Callback
@@ -132,7 +133,7 @@ def test_pixels_of_another_range_than_those_of_the_training_raise_a_warning(pixe
 
     for call in calls:
         with pytest.warns(
-            UserWarning, match="% of the values of X are beyond 16.*on values from -1 to 1"
+            UserWarning, match="% of the values of X are beyond .*was fitted on values from -"
         ):
             call()
     with warnings.catch_warnings():
@@ -148,8 +149,8 @@ def test_no_other_range_raises_a_warning(pixels, y):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         predict_brighter(pixels, 1)
-        predict_brighter(pixels.astype(float), 100)  # never were from 0 to 1
-        predict_brighter(np.where(pixels == 0, 1.5, pixels / 255), 100)
+        predict_brighter(pixels.astype(float), 9)
+        predict_brighter(np.where(pixels == 0, 1.5, pixels / 255), 9)
         # A few pixels that hardly differed in the training, and were scaled by MinMaxScaler.
         X = pixels / 255
         model = small().fit(X, y)
@@ -164,7 +165,7 @@ def test_no_other_range_raises_a_warning(pixels, y):
 
 def test_the_range_is_that_of_all_blocks_of_a_stream(pixels, y):
     model = small().partial_fit(pixels * 0.0, y, classes=[0, 1, 2])
-    with pytest.warns(UserWarning, match="on values from -1 to 1"):
+    with pytest.warns(UserWarning, match="on values from -0 to 0"):
         model.partial_fit(pixels.astype(float), y)
 
     with warnings.catch_warnings():
@@ -219,3 +220,18 @@ def test_a_batch_to_predict_holds_a_bounded_number_of_values(pixels, y):
     np.testing.assert_allclose(
         smaller.predict_cost(pixels), estimator.predict_cost(pixels), rtol=1e-5
     )
+
+
+def test_uint8_without_pixels_raises_a_warning(pixels, y):
+    with pytest.warns(UserWarning, match=r"no value is above 1.*astype\(numpy.float32\)"):
+        small().fit((pixels > 100).astype(np.uint8), y)
+
+
+def test_an_augmentation_of_ones_own_depends_on_random_state_alone(pixels, y):
+    def noisy(x):
+        return x + 0.3 * torch.randn_like(x)
+
+    state = torch.get_rng_state()
+    first, second = (small(augmentation=noisy).fit(pixels, y).predict_cost(pixels) for _ in "12")
+    np.testing.assert_array_equal(first, second)
+    assert torch.equal(torch.get_rng_state(), state)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from ..._checks.calls import warn
 from .._network import copy_of
 from ._listener import Call, describe
 from ._tracing import Trace
@@ -201,6 +202,12 @@ def check_rows_apart(
             continue
         found, repeated, *expected = outputs
         if not close(found, repeated):
+            if call is None:
+                warn(
+                    f"{type(module).__name__} draws random numbers in evaluation mode: the same "
+                    "samples get different outputs, so that predictions are random. Pass "
+                    "training=self.training to torch.nn.functional.dropout, or use nn.Dropout."
+                )
             continue
         n = len(alone)
         if len(found) == n and any(part.shape[1:] != found.shape[1:] for part in expected):

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from ._listener import Call
@@ -157,8 +158,14 @@ def _ancestors(trace: Trace, index: int) -> set[int]:
     return found
 
 
+def _as_tensor(values: Any) -> Tensor:
+    """A tensor itself, or an array in the types that modules take."""
+    x = torch.as_tensor(values)
+    return x if values is x or not x.is_floating_point() else x.float()
+
+
 def find_hidden_layers(
-    module: nn.Module, example: Sequence[int] | Tensor | Mapping[str, Any]
+    module: nn.Module, example: Sequence[int] | ArrayLike | Tensor | Mapping[str, Any]
 ) -> list[str]:
     """Find the hidden layers of a module by running it once.
 
@@ -184,9 +191,9 @@ def find_hidden_layers(
     ----------
     module : nn.Module
         The module. It is run once, in evaluation mode.
-    example : sequence of int, Tensor, or mapping of arrays
-        Shape of one example, which is then one of zeros; or some rows: a tensor, or the arrays that
-        the module takes by name, such as the output of a tokenizer.
+    example : sequence of int, array, Tensor, or mapping of arrays
+        Shape of one example, which is then one of zeros; or some rows: an array or a tensor, or the
+        arrays that the module takes by name, such as the output of a tokenizer.
 
     Returns
     -------
@@ -210,7 +217,10 @@ def find_hidden_layers(
     >>> find_hidden_layers(module, (4,))
     ['1', '3']
     """
-    if isinstance(example, Mapping):
-        example = {name: torch.as_tensor(values) for name, values in example.items()}
-    trace = Trace(module, example)
+    rows: Any = example
+    if isinstance(rows, Mapping):
+        rows = {name: _as_tensor(values) for name, values in rows.items()}
+    elif hasattr(rows, "__array__"):
+        rows = _as_tensor(rows)
+    trace = Trace(module, rows)
     return [trace.name(call) for call in hidden_layers(trace)]

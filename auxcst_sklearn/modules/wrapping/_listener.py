@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -14,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import CheckpointFunction
+
+from .._network import OwnHook
 
 # A call in a run: the path of a submodule, "layer1.0", or of a function, "layer1.0.relu()", and
 # which of the calls of this path, counted from 1.
@@ -55,8 +56,8 @@ class Listener(TorchFunctionMode):
         for path, part in self.module.named_modules():
             if path and (self.with_context or path in (self.only or ())):
                 self.handles += [
-                    part.register_forward_pre_hook(partial(self._on_entry, path)),
-                    part.register_forward_hook(self._on_return),
+                    part.register_forward_pre_hook(OwnHook(self._on_entry, path)),
+                    part.register_forward_hook(OwnHook(self._on_return)),
                 ]
         if self.functions:
             super().__enter__()  # type: ignore[no-untyped-call]

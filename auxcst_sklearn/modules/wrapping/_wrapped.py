@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
 
+from ..._checks.calls import error_context
 from .._images import ImageLayer, RandomFlipShift
 from .._layers import CostHead, HeadInput, SeededModule, n_window_means
 from .._named_rows import NamedRows
@@ -77,7 +78,12 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         # The output layer becomes an identity, so that the module returns the last hidden layer,
         # which the new output layer reads.
         self.body = without_output_layer(module, example)
-        trace = Trace(self.body, example)
+        replaced = (
+            f"The last nn.Linear of {type(module).__name__} is replaced by an identity, so that "
+            "its forward must neither read attributes of this layer nor compute with its outputs"
+        )
+        with error_context(replaced):
+            trace = Trace(self.body, example)
         self.hidden_layers = tuple(hidden_layers)
         self._calls = [trace.find(name) for name in hidden_layers]
         self._stays_contiguous = any(map(_needs_contiguous_rows, self.body.modules()))
@@ -122,29 +128,41 @@ class WrappedNetwork(SeededModule, AuxNetwork):
                 part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def _check_named_rows(self, inputs: NamedRows, rows: Tensor) -> None:
-        """Check that rows are apart; a module whose outputs depend on padding gets all of it."""
+        """Check that rows are apart; a module whose outputs depend on padding gets all of it.
+
+        Any axis of the length of the mask may be positions, or features of the same number. So the
+        module is tried with all of these axes cut, and then with the first ones.
+        """
         wanted, inputs.is_cut = inputs.is_cut, False
         alone = [row.unsqueeze(0) for row in rows]
         check_rows_apart(self.body, inputs(rows), [*map(inputs, alone)], self._calls)
         if not wanted:
             return
-        # Rows of one token are tried, too: a maximum over positions reads padding only in short
-        # rows.
-        rows = torch.cat([rows, inputs.shortened(rows)])
-        alone = [row.unsqueeze(0) for row in rows]
+        every = inputs.layout
         training = self.training
         self.eval()
+        for layout in dict.fromkeys((every, every.of_first_axes(every.length(rows.shape[1])))):
+            inputs.layout = layout
+            if self._may_be_cut(inputs, rows):
+                break
+        self.train(training)
+
+    def _may_be_cut(self, inputs: NamedRows, rows: Tensor) -> bool:
+        """Whether the outputs of rows stay the same if each is cut to its length."""
+        # Rows of one token are tried, too: a maximum over positions reads padding only in short
+        # rows.
+        rows, inputs.is_cut = torch.cat([rows, inputs.shortened(rows)]), False
         # Gates that start at zero would hide that a module reads padding, until training opens
         # them.
         with torch.no_grad(), torch.random.fork_rng(devices=[]), open_gates(self.body):
             try:
                 full = self.forward_heads(rows)
                 inputs.is_cut = True
-                each = zip(*map(self.forward_heads, alone))
+                each = zip(*(self.forward_heads(row.unsqueeze(0)) for row in rows))
                 inputs.is_cut = all(close(torch.cat(part), one) for part, one in zip(each, full))
             except Exception:  # Modules raise errors of any class for other lengths and weights.
                 inputs.is_cut = False
-        self.train(training)
+        return inputs.is_cut
 
     @property
     def layers(self) -> tuple[str, ...]:
