@@ -109,7 +109,7 @@ def rows() -> list[Row]:
     texts = defaultdict(dict)
     for run in _read("texts")["runs"]:
         texts[run["model"]][(run["set"], run["asks"]), run["seed"]] = run
-    # Three corpora, each with and without the decision to ask: two problems of one corpus are alike.
+    # Three corpora, each with and without the decision to ask, which are no two corpora.
     ratios = _of_sets(texts, "ensemble", "logistic regression, temperature")
     problems = dict.fromkeys(key[0] for key in texts["logistic regression, temperature"])
     corpora = defaultdict(list)
