@@ -100,7 +100,7 @@ class Preprocessor:
         self.check(rows)
         return (rows, *labels) if labels else rows
 
-    def check(self, X: Any) -> None:
+    def check(self, X: Any) -> Any:
         """Raise an error for an array or tensor of other samples than those of the training."""
         if tuple(X.shape[1:]) != self.fitted_shape:
             raise ValueError(

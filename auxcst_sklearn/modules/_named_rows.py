@@ -115,8 +115,8 @@ class NamedRows(nn.Module):
         end = slice(int(self._lengths(arrays).max()))
         for name, shape in zip(self.layout.names, self.layout.shapes):
             if None in shape:
-                parts = (end if size is None else slice(None) for size in shape)
-                arrays[name] = arrays[name][(slice(None), *parts)]
+                parts = [end if size is None else slice(None) for size in (0, *shape)]
+                arrays[name] = arrays[name][tuple(parts)]
         return arrays
 
     def lengths(self, X: Any) -> Tensor | None:

@@ -128,6 +128,39 @@ def costs():
     save(figure, "costs")
 
 
+def rivals():
+    """Cost of a payment for each model, with standard errors over the splits, and seconds."""
+    from benchmarks.quick_start import summary
+
+    names = {
+        "boosting, most probable class": "most probable class",
+        "boosting, balanced class weights": "balanced class weights",
+        "boosting, tuned threshold": "one tuned threshold",
+        "boosting, expected cost": "expected cost:\nBayesMinimumRiskClassifier",
+        "network": "CostSensitiveAuxMLP",
+        "ensemble": "CostSensitiveEnsembleClassifier",
+    }
+    costs, seconds = summary("payments"), summary("payments", "cpu_seconds")
+    figure, ax = plt.subplots(figsize=(8.6, 3.9), layout="constrained")
+    places = [0, 1, 2, 3, 4.7, 5.7]
+    for y, method in zip(places, names):
+        mean, error = costs[method]
+        ours = y >= 3
+        ax.barh(y, mean, 0.66, color=GREEN if ours else "#9aa5b1")
+        ax.errorbar(mean, y, xerr=error, color="k", capsize=4, lw=1.3)
+        text = f"EUR {mean:.2f}   ({seconds[method][0]:.1f} s)"
+        ax.text(mean + error + 0.05, y, text, va="center", fontsize=11)
+    ax.set_yticks(places, names.values())
+    ax.invert_yaxis()
+    ax.text(-0.02, -0.85, "gradient boosting", ha="right", fontweight="bold")
+    ax.text(-0.02, 4.05, "networks", ha="right", fontweight="bold")
+    ax.set(xlim=(0, 1.35 * max(mean for mean, _ in costs.values())), ylim=(6.2, -1.2))
+    ax.tick_params(axis="y", length=0)
+    label = "mean cost of a payment, EUR (bars: standard errors; brackets: CPU seconds)"
+    ax.set_xlabel(label, fontsize=11, x=0.35)
+    save(figure, "rivals")
+
+
 def relative_costs():
     """Mean cost of ours divided by the cost of others, by kind of data."""
     from benchmarks.first_page import rows
@@ -172,7 +205,7 @@ def relative_costs():
     for y in range(1, len(kinds)):
         ax.axhline(0.5 - y, color="#d5dadf", lw=0.8)
     ax.set_yticks([-y for y in range(len(kinds))], [name for name, _ in kinds])
-    ax.set(xlim=(0.1, 1.2), ylim=(-len(kinds) + 0.5, 0.5))
+    ax.set(xlim=(0.1, 1.5), ylim=(-len(kinds) + 0.5, 0.5))
     label = "mean cost of the ensemble / cost of others"
     ax.set_xlabel(f"{label}\n(bars: 95 % intervals over the data sets)", fontsize=11)
     handles = dict(zip(*reversed(ax.get_legend_handles_labels())))
@@ -374,6 +407,7 @@ PICTURES = [
     network,
     costs,
     thresholds,
+    rivals,
     relative_costs,
     alphas,
     growth,
