@@ -341,7 +341,8 @@ class _BinaryCosts(NamedTuple):
             if cheaper[0] == cheaper[1]:
                 raise ValueError(
                     f"{costs.decisions.tolist()[cheaper[0]]!r} is the cheaper decision for "
-                    "both classes on average; expected costs of which each class has its own best decision."
+                    "both classes on average; expected costs of which each class has its own "
+                    "best decision."
                 )
             if cheaper[0] == 1:
                 vectors, matrix = vectors[:, ::-1], None if matrix is None else matrix[..., ::-1]
