@@ -96,11 +96,13 @@ class Training:
         """Prepare the rates and the average of a training with `n_steps` steps in an epoch."""
         net, schedule = self.net, self.schedule
         for _, callback in net.callbacks_:
-            if isinstance(callback, BatchScoring | EpochScoring):
+            scoring = getattr(callback, "scoring", len)
+            named = not callable(scoring) or type(scoring).__module__.startswith("sklearn.")
+            if isinstance(callback, BatchScoring | EpochScoring) and named:
                 raise ValueError(
-                    f"callbacks hold skorch's {type(callback).__name__}, whose scorers need "
-                    "skorch's data sets; expected other callbacks. history_ has the loss and the "
-                    "cost of validation samples after each epoch."
+                    f"callbacks hold skorch's {type(callback).__name__} with scoring={scoring!r}, "
+                    "a scorer of scikit-learn, which needs labels in one array; expected a "
+                    "function of the net, X and y. history_ has the cost of validation samples."
                 )
             if schedule.name != "constant" and isinstance(callback, LRScheduler):
                 raise ValueError(

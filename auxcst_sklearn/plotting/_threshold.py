@@ -340,8 +340,9 @@ class _BinaryCosts(NamedTuple):
             cheaper = np.argmin(means, axis=1)
             if cheaper[0] == cheaper[1]:
                 raise ValueError(
-                    f"{costs.decisions[cheaper[0]]!r} is the cheaper decision for both classes on "
-                    "average; expected costs of which each class has its own best decision."
+                    f"{costs.decisions.tolist()[cheaper[0]]!r} is the cheaper decision for "
+                    "both classes on average; expected costs of which each class has its own "
+                    "best decision."
                 )
             if cheaper[0] == 1:
                 vectors, matrix = vectors[:, ::-1], None if matrix is None else matrix[..., ::-1]

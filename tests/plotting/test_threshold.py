@@ -223,10 +223,20 @@ def test_probabilities_at_the_bayes_threshold_are_positive():
     assert display.bayes_alert_rate == 1
 
 
-def test_decisions_that_are_not_the_classes_have_no_threshold():
+def test_of_two_decisions_the_one_for_the_positive_class_is_above_the_threshold():
     rng = np.random.default_rng(0)
-    X, cost = rng.normal(size=(40, 2)), rng.uniform(size=(40, 2, 2))
+    X = rng.normal(size=(40, 2))
     y = (X[:, 0] > 0).astype(int)
-    rule = BayesMinimumRiskClassifier(decisions=["stop", "pay"]).fit(X, y, cost=cost)
-    with pytest.raises(ValueError, match="decides between.*'stop'.*from_predictions"):
-        CostThresholdDisplay.from_estimator(rule, X, y, cost=cost)
+    matrix = np.array([[0.0, 1.0], [4.0, 0.0]])
+    of_classes = BayesMinimumRiskClassifier(cost_matrix=matrix).fit(X, y)
+    expected = CostThresholdDisplay.from_estimator(of_classes, X, y)
+    named = {"cost_matrix": matrix[:, ::-1], "decisions": ["stop", "pay"]}
+    rule = BayesMinimumRiskClassifier(**named).fit(X, y)
+    found = CostThresholdDisplay.from_estimator(rule, X, y)
+
+    np.testing.assert_array_equal(found.mean_cost, expected.mean_cost)
+    assert found.bayes_threshold == expected.bayes_threshold == 0.2
+    costs = np.array([[0.0, 1.0], [3.0, 4.0]])
+    always = BayesMinimumRiskClassifier(cost_matrix=costs, decisions=["stop", "pay"]).fit(X, y)
+    with pytest.raises(ValueError, match="'stop' is the cheaper decision for both classes"):
+        CostThresholdDisplay.from_estimator(always, X, y)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_classification
+from sklearn.metrics import get_scorer
 from skorch.callbacks import (
     BatchScoring,
     Callback,
@@ -177,6 +178,13 @@ def test_scores_of_epochs_and_batches(data, on_train):
     assert [(record["epoch"], record["batch"]) for record in model.net_.history] == [
         (0.25, 0.25)
     ] * 3
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", get_scorer("accuracy")])
+def test_scorers_of_scikit_learn_are_refused_by_name(data, scoring):
+    callback = EpochScoring(scoring, lower_is_better=False)
+    with pytest.raises(ValueError, match="callbacks hold skorch's EpochScoring with scoring="):
+        small_mlp(callbacks=[callback]).fit(*data)
 
 
 class StopAt(Callback):
