@@ -134,7 +134,8 @@ class NetDecisionMixin(DecisionMixin):
 
         Examples
         --------
-        >>>         >>> from sklearn.datasets import load_iris
+        >>> import torch
+        >>> from sklearn.datasets import load_iris
         >>> from auxcst_sklearn import CostSensitiveAuxMLP
         >>> X, y = load_iris(return_X_y=True)
         >>> model = CostSensitiveAuxMLP(1, 8, max_epochs=2, random_state=0).fit(X, y)

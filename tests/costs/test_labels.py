@@ -305,9 +305,8 @@ def test_a_permutation_of_the_classes_warns_once(model):
         fitted.decide(X)
     assert [str(w.message) for w in caught if "decisions=" in str(w.message)] == [
         "decisions=['cat', 'bee', 'ant'] names the classes in another order than classes_, "
-        "['ant', 'bee', 'cat']. Columns of costs with labels are matched by them, others are taken "
-        "in this order. Leave decisions= out if the columns are in the order of classes_, or have "
-        "labels."
+        "['ant', 'bee', 'cat']. Columns of costs without labels are taken in this order. Leave "
+        "decisions= out if they are in the order of classes_."
     ]
 
 

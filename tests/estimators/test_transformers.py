@@ -67,6 +67,7 @@ def maker(name):
 
 def fitted(name, X):
     known = {"max_epochs": 1, "batch_size": 16, "random_state": 0, "n_networks": 1}
+    known["head_input"] = "mean"  # whose number of features is the number of channels
     model = CostSensitiveAuxNet(maker(name), **known).fit(X, y)
     model.module = dict  # a function of a test cannot be pickled
     return model
