@@ -69,7 +69,7 @@ class Residual(nn.Module):
 
 
 class CNN(nn.Module):
-    """Three stages with a residual block each, on images of bytes; heads see mean maps."""
+    """Three stages with a residual block each, on images of bytes; heads see all values."""
 
     def __init__(self, shape: tuple[int, int, int], n_classes: int, *, heads: bool) -> None:
         super().__init__()
@@ -78,16 +78,18 @@ class CNN(nn.Module):
         self.normalize = nn.BatchNorm2d(n_channels, affine=False)
         self.first = nn.Sequential(*convolution(n_channels, channels[0]))
         self.stages = nn.ModuleList()
+        sizes: list[int] = []
         for a, b in pairwise(channels):
             pools = min(size) >= 6
             pooling = nn.MaxPool2d(2) if pools else nn.Identity()
             layer, *rest = convolution(a, b)
             self.stages.append(nn.Sequential(layer, pooling, *rest, Residual(b)))
             size = [side // 2 for side in size] if pools else size
+            sizes.append(b * size[0] * size[1])
         nn.Linear(channels[-1], 1)  # draws what the estimator draws for the layer that it replaces
         self.output = nn.Linear(channels[-1], n_classes)
-        sizes = channels[1:-1] if heads else []
-        self.heads = nn.ModuleList(nn.Linear(size, n_classes) for size in sizes)
+        seen = sizes[:-1] if heads else []
+        self.heads = nn.ModuleList(nn.Linear(n_values, n_classes) for n_values in seen)
         self.to(memory_format=torch.channels_last)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -102,7 +104,7 @@ class CNN(nn.Module):
         for i, stage in enumerate(self.stages):
             x = stage(x)
             if i < len(heads):
-                outputs.append(heads[i](x.mean(dim=(2, 3))))
+                outputs.append(heads[i](x.flatten(1)))
         return [*outputs, self.output(x.amax((2, 3)) / 4)]
 
 
