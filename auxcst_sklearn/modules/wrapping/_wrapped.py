@@ -319,8 +319,12 @@ def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
     if rows is None:
         assert isinstance(inputs, ImageLayer)
         return inputs.out_shape
-    training = inputs.training
+    training, is_cut = inputs.training, getattr(inputs, "is_cut", False)
+    if is_cut:  # Which axes are positions is not known yet, and features must not be cut.
+        inputs.is_cut = False
     found: Example = inputs.eval()(rows)
+    if is_cut:
+        inputs.is_cut = True
     inputs.train(training)
     return found
 
