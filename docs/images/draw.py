@@ -154,7 +154,7 @@ def rivals():
     ax.invert_yaxis()
     ax.text(-0.02, -0.85, "gradient boosting", ha="right", fontweight="bold")
     ax.text(-0.02, 4.05, "networks", ha="right", fontweight="bold")
-    ax.set(xlim=(0, 1.35 * max(mean for mean, _ in costs.values())), ylim=(6.2, -1.2))
+    ax.set(xlim=(0, 1.6 * max(mean for mean, _ in costs.values())), ylim=(6.2, -1.2))
     ax.tick_params(axis="y", length=0)
     label = "mean cost of a payment, EUR (bars: standard errors; brackets: CPU seconds)"
     ax.set_xlabel(label, fontsize=11, x=0.35)
