@@ -61,7 +61,7 @@ def texts():
 def test_the_documentation_is_short():
     words = {page.name: len(text.split()) for page, text in texts()}
     assert words["README.rst"] <= 900
-    assert sum(len(text.split()) for _, text in texts()) - words["README.rst"] <= 21_100
+    assert sum(len(text.split()) for _, text in texts()) - words["README.rst"] <= 21_050
 
 
 def test_pages_use_the_words_of_the_field():
