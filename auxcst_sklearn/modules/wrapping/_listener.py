@@ -179,11 +179,11 @@ class Recorder:
     evaluation, as by dropout in place, so that all are until all have run in one step.
     """
 
-    sends_gradient = True  # whether a head does
-
-    def __init__(self, before: dict[str, list[str]], overwritten: set[str]) -> None:
+    def __init__(
+        self, before: dict[str, list[str]], overwritten: set[str], *, sends_gradient: bool
+    ) -> None:
         self.before, self.overwritten = before, overwritten  # by path, in the trace
-        self.is_new = True
+        self.sends_gradient, self.is_new = sends_gradient, True
         self.with_context = False  # which takes time, and is needed where numbers of calls differ
 
     def record(

@@ -97,7 +97,6 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             inputs.integers = not trace.dtype.is_floating_point
         before = {path: trace.before(path) for path, _ in self._calls}
         overwritten = {call[0] for call in self._calls if trace.was_overwritten(call)}
-        self._recorder = Recorder(before, overwritten)
         # Heads are initialised last, so that the other weights are the same with and without heads.
         features: Any = trace.output
         self.output = CostHead(features.shape[1:], n_classes, "flatten")
@@ -110,7 +109,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             self.heads[f"hidden{i}"] = head = CostHead(n_classes=n_classes, **reads)
             gradients.append(head.gradient)
         self.head_gradient = max(gradients)
-        self._recorder.sends_gradient = self.head_gradient > 0
+        sends_gradient = self.head_gradient > 0
+        self._recorder = Recorder(before, overwritten, sends_gradient=sends_gradient)
         if isinstance(inputs, NamedRows) and rows is not None:
             self._check_named_rows(inputs, rows)
 
