@@ -6,9 +6,10 @@ the number and names of the features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ from ..costs._evaluation import decisions_of
 from ..costs._reading import read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
-from ..modules._network import AuxNetwork, ClassAndCostNetwork
+from ..modules._network import ClassAndCostNetwork
 from .parameters import check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
@@ -231,13 +232,14 @@ def make_net(
         loss = loss._for_sample_costs(data.costs, data.relative_weight, plan.stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
     start = loss.start_bias(counted), aux_loss.start_bias(counted)
-    make = estimator._network_maker(plan, inputs, inputs.sample(data.X))
+    make = partial(estimator._make_networks, plan, inputs, inputs.sample(data.X))
     seeds = [draw_seed(rng) for _ in range(plan.n_networks)]
-    modules, alpha = _make_networks(make, n_outputs, n_cost_outputs, seeds)
-    for module in modules:
-        module.start_at(*start)
-    module = modules[0].join([module.float() for module in modules])
-    inputs.vary(module)
+    with seeded(seeds[0]):
+        module, alpha = make(n_outputs, seeds)
+        if n_cost_outputs:  # The start does not depend on the heads of the other networks.
+            costs, _ = make(n_cost_outputs, [seed + 1 for seed in seeds])
+            module = ClassAndCostNetwork(module, costs)
+    module.float().start_at(*start)
     module.set_precision(plan.precision == "bf16")
     arguments = {
         **optimizer_arguments(estimator.optimizer, estimator.weight_decay, plan.device, module),
@@ -258,29 +260,6 @@ def make_net(
         net.temperature = plan.temperature
     net.initialize()
     return net
-
-
-def _make_networks(
-    make: Callable[[int], tuple[AuxNetwork, list[float]]],
-    n_outputs: int,
-    n_cost_outputs: int,
-    seeds: Sequence[int],
-) -> tuple[list[AuxNetwork], list[float]]:
-    """Networks, perhaps with cost networks, and the weight alpha of each auxiliary head."""
-    modules, cost_networks, alpha = list[AuxNetwork](), list[AuxNetwork](), list[float]()
-    with seeded(seeds[0]) as generator:
-        for seed in seeds:
-            generator.manual_seed(seed)
-            module, alpha = make(n_outputs)
-            modules.append(module)
-            if n_cost_outputs:  # The start does not depend on the heads of the other network.
-                generator.manual_seed(seed + 1)
-                cost_network, _ = make(n_cost_outputs)
-                cost_network.heads.clear()
-                cost_networks.append(cost_network)
-    if cost_networks:
-        modules = [*map(ClassAndCostNetwork, modules, cost_networks)]
-    return modules, alpha
 
 
 def continue_net(

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from .._checks.calls import warn
 from .._checks.data import as_floats, check_frame, numpy_arrays
 from ..modules._images import TRANSFORMS, ImageLayer
-from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
 from .lazy_rows import (
     PLAIN_ROWS,
@@ -156,9 +155,6 @@ class Preprocessor:
     def make_module(self) -> nn.Module | None:
         """The first module of a network; None if it reads the rows as they are."""
         return None
-
-    def vary(self, networks: AuxNetwork) -> None:
-        """Give networks different inputs, such as bins; here nothing."""
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""

@@ -6,7 +6,6 @@ from copy import deepcopy
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.stats import norm
@@ -16,7 +15,7 @@ from torch import nn
 
 from .._checks.calls import warn
 from .._checks.data import holds_categories, is_frame, select
-from ..modules._network import AuxNetwork
+from ..modules._layers import Generators
 from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
 from .arrays import Preprocessor, has_columns_of_fit
 from .columns import CategoryCodes, as_table
@@ -187,17 +186,11 @@ class TablePreprocessor(Preprocessor):
 
     # ---------------------------------------------------------------- module
 
-    def make_module(self) -> FeatureInput | Standardize | None:
+    def make_module(self, generators: Generators = (None,)) -> FeatureInput | Standardize | None:
         if self.scaling.in_network and self.is_scaled:
             return Standardize(self.scaling.center, self.scaling.scale)
         bins = self.bins.make_encoding(self.scaling, self.levels.numbers)
-        return self.levels.make_input(self.scaling.fill, bins)
-
-    def vary(self, networks: AuxNetwork) -> None:
-        sees_bins = torch.arange(networks.n_networks).view(-1, 1, 1) % 3 == 1
-        for part in networks.modules():
-            if isinstance(part, FeatureInput):
-                part.sees_bins = nn.Buffer(sees_bins.float())
+        return self.levels.make_input(self.scaling.fill, bins, generators)
 
 
 class Levels:
@@ -228,7 +221,9 @@ class Levels:
         fewest = np.clip(n // 100, 1, RARE)
         self.frequent = {j: c >= min(fewest, c.max(initial=1)) for j, c in counts.items()}
 
-    def make_input(self, fill: NDArray[Any], bins: PiecewiseLinear | None) -> FeatureInput | None:
+    def make_input(
+        self, fill: NDArray[Any], bins: PiecewiseLinear | None, generators: Generators
+    ) -> FeatureInput | None:
         """The first module of a network, or None for numbers without missing values and bins."""
         if not (self.gaps.any() or self.categorical.any() or bins is not None):
             return None
@@ -244,6 +239,7 @@ class Levels:
             few=indicated,
             many=embedded,
             bins=bins,
+            generators=generators,
         )
 
 

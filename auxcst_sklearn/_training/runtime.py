@@ -143,17 +143,14 @@ def _neutral_modes() -> Iterator[None]:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[torch.Generator]:
-    """Make torch's initialisers draw float32 from `seed`; restore the generator and the type.
-
-    The generator may be seeded again.
-    """
+def seeded(seed: int) -> Iterator[None]:
+    """Make torch's initialisers draw float32 from `seed`; restore the generator and the type."""
     with SEEDING, torch.random.fork_rng(devices=[]):
         dtype = torch.get_default_dtype()
         torch.default_generator.manual_seed(seed)
         torch.set_default_dtype(torch.float32)
         try:
-            yield torch.default_generator
+            yield
         finally:
             torch.set_default_dtype(dtype)
 
