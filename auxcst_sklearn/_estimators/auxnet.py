@@ -16,8 +16,9 @@ from torch import nn
 
 from .._checks.calls import warn
 from .._checks.data import are_named
-from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
+from .._inputs.arrays import ImagePreprocessor, Preprocessor
 from .._inputs.named import NamedPreprocessor
+from .._training.batches import densify
 from .._training.plan import NetworkFacts, Plan
 from .._training.runtime import processes, report
 from .._training.schedule import RATE_FACTOR

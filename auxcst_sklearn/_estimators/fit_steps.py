@@ -226,12 +226,14 @@ def make_net(
 ) -> CostNet:
     """A new net with its losses; its networks differ in their weights."""
     loss, aux_loss, n_outputs = _losses(estimator, data.costs)
+    may_learn_costs = _may_learn_costs(estimator, data.costs)
     counted = replace(statistics, weight=data.costs.class_weight(data.weight))
     loss, aux_loss = _for_statistics(loss, aux_loss, counted)
-    if _may_learn_costs(estimator, data.costs):
+    start = loss.start_bias(counted)
+    starts = start, start if loss is aux_loss else aux_loss.start_bias(counted)
+    if may_learn_costs:
         loss = loss._for_sample_costs(data.costs, data.relative_weight, plan.stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
-    start = loss.start_bias(counted), aux_loss.start_bias(counted)
     make = partial(estimator._make_networks, plan, inputs, inputs.sample(data.X))
     seeds = [draw_seed(rng) for _ in range(plan.n_networks)]
     with seeded(seeds[0]):
@@ -239,7 +241,7 @@ def make_net(
         if n_cost_outputs:  # The start does not depend on the heads of the other networks.
             costs, _ = make(n_cost_outputs, [seed + 1 for seed in seeds])
             module = ClassAndCostNetwork(module, costs)
-    module.float().start_at(*start)
+    module.float().start_at(*starts)
     module.set_precision(plan.precision == "bf16")
     arguments = {
         **optimizer_arguments(estimator.optimizer, estimator.weight_decay, plan.device, module),

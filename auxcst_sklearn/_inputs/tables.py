@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from .lazy_rows import (
     as_float32,
     check_resolution,
     checked_labels,
+    prepared,
     row_blocks,
     row_order,
     stays_lazy,
@@ -60,6 +62,7 @@ class TablePreprocessor(Preprocessor):
     `transform` scales the numbers. Of several networks every third sees bins, from the second on.
     """
 
+    converts = False  # before they are scaled
     codes: CategoryCodes  # if there are columns with categories
 
     def __init__(self, categorical_features: ArrayLike | Literal["from_dtype"] | None) -> None:
@@ -71,9 +74,16 @@ class TablePreprocessor(Preprocessor):
         if reset:
             self.is_categorical = find_categories(X, self.categorical_features)
         if self.is_categorical is None:
-            return validate_data(
+            arrays = validate_data(
                 estimator, X, y, reset=reset, accept_sparse="csr", order=row_order(X), **_DENSE
             )
+            rows = arrays[0] if isinstance(arrays, tuple) else arrays
+            if sparse.issparse(rows) and np.isnan(rows.data).any():
+                raise ValueError(
+                    "X is sparse and holds NaN; expected numbers. Missing values are for dense X: "
+                    "pass X.toarray(), or fill the gaps first."
+                )
+            return arrays
         X = as_table(X)
         if sparse.issparse(X):
             raise ValueError(
@@ -94,14 +104,6 @@ class TablePreprocessor(Preprocessor):
             return rows if isinstance(y, str) else (rows, checked_labels(y, X))
         X = self.codes.transform(X)
         return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
-
-    def _checked(self, rows: Any, reset: bool) -> Any:
-        if sparse.issparse(rows) and np.isnan(rows.data).any():
-            raise ValueError(
-                "X is sparse and holds NaN; expected numbers. Missing values are for dense X: pass "
-                "X.toarray(), or fill the gaps first."
-            )
-        return rows
 
     def _warn_of_distinct_values(self, X: Any) -> None:
         """Warn of columns of strings that hold dates or identifiers rather than categories."""
@@ -157,19 +159,9 @@ class TablePreprocessor(Preprocessor):
     # ------------------------------------------------------------- transform
 
     def transform(self, X: Any) -> Any:
-        if stays_lazy(X):
-            return LazyRows(X, self._transform, dtype=np.float32)
-        return self._transform(X)
-
-    def _transform(self, X: Any) -> Any:
         if self.scaling.in_network:
-            if not sparse.issparse(X) and np.isnan(X.sum(dtype=np.float64)):
-                raise ValueError(
-                    "X holds NaN, but the rows of the training were sparse, of which no medians "
-                    "are known; expected numbers. Fill the gaps first."
-                )
-            return as_float32(X)
-        return self.scaling.apply(X, self.levels.kept)
+            return prepared(X, _without_gaps)
+        return prepared(X, partial(self.scaling.apply, keep=self.levels.kept))
 
     @property
     def row_scaling(self) -> tuple[Scaling, NDArray[np.bool_]] | None:
@@ -191,6 +183,16 @@ class TablePreprocessor(Preprocessor):
             return Standardize(self.scaling.center, self.scaling.scale)
         bins = self.bins.make_encoding(self.scaling, self.levels.numbers)
         return self.levels.make_input(self.scaling.fill, bins, generators)
+
+
+def _without_gaps(rows: Any) -> Any:
+    """Rows as float32; an error for missing values where the training rows were sparse."""
+    if not sparse.issparse(rows) and np.isnan(rows.sum(dtype=np.float64)):
+        raise ValueError(
+            "X holds NaN, but the rows of the training were sparse, of which no medians are known; "
+            "expected numbers. Fill the gaps first."
+        )
+    return as_float32(rows)
 
 
 class Levels:
@@ -255,8 +257,8 @@ class Bins:
         self.kept = np.zeros((d, 0), dtype=bool)
         if not n_bins or statistics.sparse:
             return
+        alike, resolution = have_common_unit(statistics), rounding_of(statistics.quantiles)
         encoded = _far_from_normal(statistics.quantiles)
-        alike = have_common_unit(statistics)
         if alike.sum() >= PIXELS:
             encoded &= ~alike
         most = min(n_bins, MOST_BINS // max(1, encoded.sum()))
@@ -264,7 +266,7 @@ class Bins:
         levels = np.minimum(np.arange(most + 1)[:, np.newaxis] / np.maximum(n_each, 1), 1)
         self.edges = _at(levels, statistics.quantiles)
         width, narrowest = _widths(scaling.scaled(self.edges))
-        differ = np.diff(self.edges, axis=0) > rounding_of(statistics.quantiles)
+        differ = np.diff(self.edges, axis=0) > resolution
         self.kept = (differ & (width > narrowest)).T
         self.kept[~encoded | (self.kept.sum(axis=1) < FEWEST_BINS)] = False
 

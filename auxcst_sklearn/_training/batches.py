@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from .._inputs import lazy_rows
-from .._inputs.arrays import as_tensor, densify, is_shareable
 from .._inputs.samples import Sample
 from ..losses import Target
 from .runtime import ALONE, Processes
@@ -399,3 +399,20 @@ def join_targets(targets: Sequence[Target]) -> Target:
     """Concatenate several targets."""
     fields: Any = (None if field[0] is None else torch.cat(field) for field in zip(*targets))
     return Target(*fields)
+
+
+def densify(X: Any) -> Tensor:
+    """Rows as a dense tensor, which shares the memory of an array where it can."""
+    if isinstance(X, Tensor):
+        return X
+    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
+
+
+def as_tensor(array: NDArray[Any]) -> Tensor:
+    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
+    return torch.from_numpy(array if is_shareable(array) else array.copy())
+
+
+def is_shareable(array: NDArray[Any]) -> bool:
+    """Whether a tensor can share the memory of an array."""
+    return bool(array.flags.writeable and min(array.strides) >= 0)

@@ -3,10 +3,9 @@ import pytest
 import torch
 from scipy import sparse
 
-from auxcst_sklearn._inputs.arrays import as_tensor
 from auxcst_sklearn._inputs.lazy_rows import LazyRows
 from auxcst_sklearn._training import batches as batches_module
-from auxcst_sklearn._training.batches import Batches
+from auxcst_sklearn._training.batches import Batches, as_tensor
 from tests.training.few_rows import COST, LABEL, MATRIX, X, make_rows, order
 
 
