@@ -66,23 +66,17 @@ def _inside(model: Any, fitted: bool) -> list[Any]:
 # ------------------------------------------------------------------ fitted, and to be fitted
 
 
-def final_estimator(estimator: Any) -> Any:
-    """The estimator inside of searches and pipelines."""
-    return last_step(estimator, None)[0]
+def final_estimator(model: Any) -> Any:
+    """The estimator inside of searches, pipelines and frozen models."""
+    *_, last = chain(model)
+    return last
 
 
-def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The same, and its X, unless that is None."""
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        elif isinstance(estimator, Pipeline):
-            X = None if X is None else before_last(estimator, X)
-            estimator = estimator[-1]
-        else:
-            return estimator, X
+def last_step(model: Any, X: Any) -> tuple[Any, Any]:
+    """The same, and its X."""
+    for step in chain(model):
+        model, X = step, before_last(step, X) if isinstance(step, Pipeline) else X
+    return model, X
 
 
 def before_last(pipeline: Any, X: Any) -> Any:
