@@ -22,20 +22,21 @@ def is_search(model: Any) -> bool:
     return has_both and not isinstance(model, FrozenEstimator)  # It delegates attributes.
 
 
-def delegate(model: Any) -> Any:
-    """The model that a frozen one or a search predicts with, or will fit; None for others."""
+def delegate(model: Any, *, fitted: bool = True) -> Any:
+    """The model that a frozen one or a search predicts with, or else will fit; None for others."""
     if isinstance(model, FrozenEstimator):
         return model.estimator
     if hasattr(model, "best_estimator_"):
         return model.best_estimator_
-    return model.estimator if is_search(model) else None
+    return model.estimator if is_search(model) and not fitted else None
 
 
-def chain(model: Any) -> Iterator[Any]:
+def chain(model: Any, *, fitted: bool = True) -> Iterator[Any]:
     """A model, and what it ends in through pipelines, searches and frozen models, to the last."""
     while model is not None:
         yield model
-        model = model.steps[-1][1] if isinstance(model, Pipeline) else delegate(model)
+        is_pipeline = isinstance(model, Pipeline)
+        model = model.steps[-1][1] if is_pipeline else delegate(model, fitted=fitted)
 
 
 def walk(
@@ -67,7 +68,7 @@ def _inside(model: Any, fitted: bool) -> list[Any]:
 
 
 def final_estimator(model: Any) -> Any:
-    """The estimator inside of searches, pipelines and frozen models."""
+    """The estimator inside of fitted searches, pipelines and frozen models."""
     *_, last = chain(model)
     return last
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
 from .._checks.classifiers import fitted, probabilities
-from .._checks.nesting import final_estimator
+from .._checks.nesting import chain
 from .._inputs.samples import Fold, Sample
 from .._training.geometric_mean import (
     HEATS,
@@ -38,7 +38,7 @@ def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
     """Whether "auto" learns a temperature: for many classes, unless a classifier has its own."""
     if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS_OF_CLASS * n_classes:
         return False
-    last = final_estimator(classifier)
+    *_, last = chain(classifier, fitted=False)
     return not (hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV))
 
 

@@ -235,11 +235,11 @@ def make_net(
         loss = loss._for_sample_costs(data.costs, data.relative_weight, plan.stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
     make = partial(estimator._make_networks, plan, inputs, inputs.sample(data.X))
-    seeds = [draw_seed(rng) for _ in range(plan.n_networks)]
-    with seeded(seeds[0]):
-        module, alpha = make(n_outputs, seeds)
+    seeds = np.array([draw_seed(rng) for _ in range(plan.n_networks)])
+    with seeded(int(seeds[0])):
+        module, alpha = make(n_outputs, seeds.tolist())
         if n_cost_outputs:  # The start does not depend on the heads of the other networks.
-            costs, _ = make(n_cost_outputs, [seed + 1 for seed in seeds])
+            costs, _ = make(n_cost_outputs, (seeds + 1).tolist())
             module = ClassAndCostNetwork(module, costs)
     module.float().start_at(*starts)
     module.set_precision(plan.precision == "bf16")

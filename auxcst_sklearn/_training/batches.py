@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from .._inputs import lazy_rows
 from .._inputs.samples import Sample
 from ..losses import Target
-from .runtime import ALONE, Processes
+from .runtime import ALONE, Processes, as_tensor, densify, has_room, is_shareable, to_device
 
 # Rows of this many bytes are read and scaled at once.
 READ_BYTES = 2**24
@@ -173,24 +172,6 @@ class Rows:
         """Rows of the blocks, inputs on the host, and their numbers."""
         number = torch.cat([torch.arange(block.start, block.stop) for block in blocks])
         return (self._dense(blocks, len(number)), self._target(number)), number
-
-
-def has_room(device: str, n_bytes: int) -> bool:
-    """Whether a training set fits on a device, together with a network and its batches."""
-    if torch.device(device).type != "cuda":
-        return True
-    free, _ = torch.cuda.mem_get_info(device)
-    return n_bytes <= free / 2
-
-
-def to_device(x: Tensor, device: str) -> Tensor:
-    """Copy rows to the device; to a GPU asynchronously from pinned memory."""
-    if torch.device(device).type == "cuda":
-        return x.pin_memory().to(device, non_blocking=True)
-    return x.to(device)
-
-
-# ---------------------------------------------------------------------------------- batches
 
 
 class Batches:
@@ -399,20 +380,3 @@ def join_targets(targets: Sequence[Target]) -> Target:
     """Concatenate several targets."""
     fields: Any = (None if field[0] is None else torch.cat(field) for field in zip(*targets))
     return Target(*fields)
-
-
-def densify(X: Any) -> Tensor:
-    """Rows as a dense tensor, which shares the memory of an array where it can."""
-    if isinstance(X, Tensor):
-        return X
-    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
-
-
-def as_tensor(array: NDArray[Any]) -> Tensor:
-    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
-    return torch.from_numpy(array if is_shareable(array) else array.copy())
-
-
-def is_shareable(array: NDArray[Any]) -> bool:
-    """Whether a tensor can share the memory of an array."""
-    return bool(array.flags.writeable and min(array.strides) >= 0)

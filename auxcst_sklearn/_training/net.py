@@ -23,11 +23,12 @@ from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork, copy_of
-from .batches import Batches, Rows, densify, shuffled
+from .batches import Batches, Rows, shuffled
 from .geometric_mean import MANY_CLASSES, SMALLEST
 from .runtime import (
     ALONE,
     Processes,
+    densify,
     multiplications_per_row,
     neutral_torch_modes,
     processes,

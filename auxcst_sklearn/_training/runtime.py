@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch import distributed as dist
 
@@ -153,6 +154,41 @@ def seeded(seed: int) -> Iterator[None]:
             yield
         finally:
             torch.set_default_dtype(dtype)
+
+
+def densify(X: Any) -> Tensor:
+    """Rows as a dense tensor, which shares the memory of an array where it can."""
+    if isinstance(X, Tensor):
+        return X
+    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
+
+
+def as_tensor(array: NDArray[Any]) -> Tensor:
+    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
+    return torch.from_numpy(array if is_shareable(array) else array.copy())
+
+
+def is_shareable(array: NDArray[Any]) -> bool:
+    """Whether a tensor can share the memory of an array."""
+    return bool(array.flags.writeable and min(array.strides) >= 0)
+
+
+def has_room(device: str, n_bytes: int) -> bool:
+    """Whether a training set fits on a device, together with a network and its batches."""
+    if torch.device(device).type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return n_bytes <= free / 2
+
+
+def to_device(x: Tensor, device: str) -> Tensor:
+    """Copy rows to the device; to a GPU asynchronously from pinned memory."""
+    if torch.device(device).type == "cuda":
+        return x.pin_memory().to(device, non_blocking=True)
+    return x.to(device)
+
+
+# ---------------------------------------------------------------------------------- batches
 
 
 def draw_seed(rng: np.random.RandomState) -> int:
