@@ -26,7 +26,7 @@ from .._checks.classifiers import (
     reweighting,
     weights_elsewhere,
 )
-from .._checks.data import as_labels, label_index, numpy_arrays, sliceable
+from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
 from .._checks.nesting import fit_arguments
 from .._inputs.samples import Sample
 from .calibration import (
@@ -281,7 +281,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     @numpy_arrays()
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
-        p = probabilities(self.estimator_, X, self.classes_)
+        p = probabilities(self.estimator_, on_host(X), self.classes_)
         if self.temperature_ == 1:
             return p
         return tempered(p, self.temperature_, np.isin(self.classes_, self.estimator_.classes_))

@@ -23,6 +23,7 @@ from .._checks.data import (
     check_row_order,
     check_weight,
     label_index,
+    on_host,
     shorten,
 )
 from .._inputs.arrays import Preprocessor
@@ -65,6 +66,7 @@ def validate(
 
     `validation` are X, y, costs and weights of a validation set.
     """
+    X, y = on_host(X), on_host(y)
     check_labels(y, "y")
     check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
@@ -119,6 +121,7 @@ def _validation_set(
     estimator: Any, inputs: Preprocessor, training: Costs, X: Any, y: Any, cost: Any, weight: Any
 ) -> Sample:
     with error_context("In the validation set (X_val, y_val, cost_val)"):
+        X, y = on_host(X), on_host(y)
         check_labels(y, "y_val")
         check_row_order(X_val=X, y_val=y, cost_val=cost, sample_weight_val=weight)
         X, y = inputs.validate(estimator, X, y, reset=False)
@@ -254,6 +257,7 @@ def make_net(
     }
     objective = LayerWiseLoss(loss, aux_loss, alpha)
     net = CostNet(module, objective, statistics=statistics, **arguments)
+    net.grows_on_gpu = "iterator_valid__batch_size" not in (estimator.net_params or {})
     if plan.temperature is not None:
         net.temperature = plan.temperature
     net.initialize()

@@ -16,7 +16,7 @@ from .._inputs import lazy_rows
 from .._inputs.arrays import as_tensor, densify, is_shareable
 from .._inputs.samples import Sample
 from ..losses import Target
-from .runtime import ALONE, Processes
+from .runtime import ALONE, Processes, free_memory
 
 # Rows of this many bytes are read and scaled at once.
 READ_BYTES = 2**24
@@ -138,6 +138,12 @@ class Rows:
         part.weight[torch.from_numpy(others).to(self.label.device)] = 0
         return part
 
+    def longest(self, n: int) -> Tensor:
+        """Positions of the n longest sequences, or of the first n rows without lengths."""
+        if self.lengths is None:
+            return torch.arange(min(n, len(self)))
+        return (self.lengths if self.index is None else self.lengths[self.index]).argsort()[-n:]
+
     # ---------------------------------------------------------------- reading
 
     def __getitem__(self, index: Tensor) -> Batch:
@@ -177,10 +183,8 @@ class Rows:
 
 def has_room(device: str, n_bytes: int) -> bool:
     """Whether a training set fits on a device, together with a network and its batches."""
-    if torch.device(device).type != "cuda":
-        return True
-    free, _ = torch.cuda.mem_get_info(device)
-    return n_bytes <= free / 2
+    free = free_memory(device)
+    return free is None or n_bytes <= free / 2
 
 
 def to_device(x: Tensor, device: str) -> Tensor:

@@ -26,9 +26,12 @@ from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork, copy_of
 from .batches import Batches, Rows, shuffled
 from .geometric_mean import MANY_CLASSES, SMALLEST
+from .plan import rows_by_memory
 from .runtime import (
     ALONE,
     Processes,
+    free_memory,
+    largest_output,
     multiplications_per_row,
     neutral_torch_modes,
     processes,
@@ -49,8 +52,10 @@ from .state import (
 PADDED_ROWS = 20
 
 
-# Largest size in bytes of a batch of validation samples of all networks together.
+# Largest size in bytes of a batch of validation samples of all networks together, on a CPU.
 EVALUATED_BYTES = 2**26
+# Rows whose outputs tell how many a GPU has memory for.
+N_MEASURED = 4
 
 # Entries of a skorch history that its callbacks read, but the user does not need.
 SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
@@ -74,6 +79,8 @@ class CostNet(NeuralNet):
     generators: list[torch.Generator]
     device_generator: torch.Generator
 
+    # Whether a GPU computes more rows at once than a CPU; not if the user has set their number.
+    grows_on_gpu: bool = True
     temperature: float = 1.0
     # Weights of heads and output in the geometric mean, which replaces the temperature.
     head_weights: NDArray[np.float64] | None = None
@@ -115,6 +122,17 @@ class CostNet(NeuralNet):
         """Samples of a batch without a gradient, under skorch's name for them."""
         n_rows: int = self.iterator_valid__batch_size
         return n_rows
+
+    def rows_at_once(self, usual: int, free: int, longest: Callable[[], Tensor]) -> int:
+        """Rows that a GPU with `free` memory computes at once without a gradient.
+
+        `longest` returns some of the rows (n_sets, n_samples, ...), with the longest sequences.
+        """
+        if not self.grows_on_gpu:
+            return usual
+        with neutral_torch_modes():
+            row_nbytes = largest_output(self.module_, longest())
+        return rows_by_memory(usual, self.batch_size, row_nbytes, free)
 
     # --------------------------------------------------------------- training
 
@@ -159,8 +177,16 @@ class CostNet(NeuralNet):
         if training:
             return shuffled(dataset, self.batch_size, self.generators, group)
         most = EVALUATED_BYTES // (len(dataset) * dataset[0].row_nbytes)
-        size = max(1, min(max(self.batch_size, self.predict_rows), most))
-        return Batches(dataset, size, group=group)
+        usual = max(1, min(max(self.batch_size, self.predict_rows), most))
+
+        def longest() -> Tensor:
+            x, _ = dataset[0][dataset[0].longest(N_MEASURED)]
+            return x.expand(len(dataset), *x.shape)
+
+        free = free_memory(self.device) if len(dataset[0]) > usual else None
+        if free is not None:
+            usual = group.from_first(self.rows_at_once(usual, free, longest))
+        return Batches(dataset, usual, group=group)
 
     def records(self, start: int) -> list[dict[str, Any]]:
         """The records of the finished epochs from `start` on, for the user."""
@@ -187,6 +213,7 @@ class CostNet(NeuralNet):
             copied.optimizer_.load_state_dict(deepcopy(self.optimizer_.state_dict()))
         copied.history.extend(self.history)
         copied.temperature, copied.head_weights = self.temperature, self.head_weights
+        copied.grows_on_gpu = self.grows_on_gpu
         return copied
 
     @torch.no_grad()
@@ -339,12 +366,19 @@ class CostNet(NeuralNet):
         """Results of all rows in float64, computed batch by batch."""
         n = X.shape[0]
         few = n <= PADDED_ROWS
-        size = self.module_.even_rows if few else self.predict_rows
         arrays: list[np.ndarray] = []
-        limit = thread_limit(min(size, n) * self.multiplications_per_row)
         lengths = None if few else self.module_.lengths(X)
         # Rows of similar length share a batch, which is cut to its longest row.
         order = None if lengths is None else lengths.argsort().numpy()
+
+        def longest() -> Tensor:
+            rows: Any = slice(N_MEASURED) if order is None else order[-N_MEASURED:]
+            return densify(X[rows]).to(self.device).unsqueeze(0)
+
+        size = self.module_.even_rows if few else self.predict_rows
+        free = free_memory(self.device) if n > size and not few else None
+        size = size if free is None else self.rows_at_once(size, free, longest)
+        limit = thread_limit(min(size, n) * self.multiplications_per_row)
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
                 rows: Any = slice(start, start + size)
@@ -376,6 +410,7 @@ class CostNet(NeuralNet):
             "statistics": self.statistics,
             "temperature": self.temperature,
             "head_weights": self.head_weights,
+            "grows_on_gpu": self.grows_on_gpu,
             "history": list(self.history),
         }
 
@@ -394,3 +429,4 @@ class CostNet(NeuralNet):
         self.initialize_for_prediction()
         self.history.extend(state["history"])
         self.temperature, self.head_weights = state["temperature"], state["head_weights"]
+        self.grows_on_gpu = state.get("grows_on_gpu", True)

@@ -11,7 +11,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from multiprocessing import context, current_process
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
+from torch.overrides import TorchFunctionMode
 
 from ..modules._layers import SEEDING
 
@@ -163,6 +164,48 @@ def draw_seed(rng: np.random.RandomState) -> int:
     return int(rng.randint(np.iinfo(np.int32).max))
 
 
+def free_memory(device: str) -> int | None:
+    """Bytes that a GPU has left, with those that torch keeps for later; None of other devices."""
+    if torch.device(device).type != "cuda":
+        return None
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0] + kept)
+
+
+class _Largest(TorchFunctionMode):
+    """Notes the size of the largest new tensor that a thread computes."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.known = {p.untyped_storage().data_ptr() for p in module.parameters()}
+        self.nbytes = 0
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Compute a function, and note the size of its output."""
+        output = function(*args, **(kwargs or {}))
+        if isinstance(output, Tensor) and output.nbytes > self.nbytes:
+            if output.untyped_storage().data_ptr() not in self.known:  # a view of weights is free
+                self.nbytes = output.nbytes
+        return output
+
+
+@torch.no_grad()
+def largest_output(module: nn.Module, x: Tensor) -> int:
+    """Bytes of the largest output of any layer for one row of x (n_sets, n_samples, ...)."""
+    training, largest = module.training, _Largest(module)
+    module.eval()
+    with largest:
+        module(x)
+    module.train(training)
+    return -(-max(largest.nbytes, x.nbytes) // x.shape[1])
+
+
 # ----------------------------------------------------------------------------------------- log
 
 logger = logging.getLogger("auxcst_sklearn")
@@ -268,6 +311,15 @@ def processes() -> Processes:
     return _current.get()
 
 
+def check_enough_gpus(n_processes: int, n_gpus: int) -> None:
+    """Raise an error for more processes on a machine than GPUs, which NCCL cannot share."""
+    if n_processes > n_gpus:
+        raise ValueError(
+            f"{n_processes} processes train on a machine with {n_gpus} GPU{'s' * (n_gpus != 1)}; "
+            f"expected one process for each GPU, as by torchrun --nproc-per-node={max(n_gpus, 1)}."
+        )
+
+
 @contextmanager
 def distributed_fit(distributed: str | bool) -> Iterator[None]:
     """Distribute a fit over the processes of the group, if any; nested fits belong to it.
@@ -285,6 +337,10 @@ def distributed_fit(distributed: str | bool) -> Iterator[None]:
             f"This process has left its torch.distributed group, because a fit failed ({_failure})."
             " Start all processes anew, or set distributed=False."
         )
+    only_gpus = "cpu:" not in dist.get_backend_config()  # they exchange objects, too
+    if only_gpus:
+        n_processes = int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
+        check_enough_gpus(n_processes, torch.cuda.device_count())
     if not _busy.acquire(blocking=False):
         raise RuntimeError(
             "Two threads of a process call fit at once in a torch.distributed group; expected one "
@@ -292,7 +348,6 @@ def distributed_fit(distributed: str | bool) -> Iterator[None]:
         )
     group, _failure = Processes(dist.get_rank(), dist.get_world_size()), ""
     token = _current.set(group)
-    only_gpus = "cpu:" not in dist.get_backend_config()  # they exchange objects, too
     try:
         with torch.cuda.device(group.gpu()) if only_gpus else nullcontext():
             yield

@@ -19,6 +19,9 @@ MASK = "attention_mask"
 # Rows of which one token is left, on which a module shows how it reads padding.
 N_SHORT = 3
 
+# Batches are cut to multiples of this length: a GPU prepares its kernels for each new length.
+MULTIPLE = 8
+
 # Words of an integer, a float and a flag.
 _WORDS = {"int64": 2, "float32": 1, "bool": 1}
 
@@ -99,6 +102,7 @@ class NamedRows(nn.Module):
     """
 
     is_cut: bool
+    multiple: int = 1  # of which the lengths of batches are
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -112,7 +116,8 @@ class NamedRows(nn.Module):
         arrays = self.layout.unpack(x)
         if not self.is_cut:
             return arrays
-        end = slice(int(self._lengths(arrays).max()))
+        longest = int(self._lengths(arrays).max())
+        end = slice(-(-longest // self.multiple) * self.multiple)
         for name, shape in zip(self.layout.names, self.layout.shapes):
             if None in shape:
                 parts = [end if size is None else slice(None) for size in (0, *shape)]
