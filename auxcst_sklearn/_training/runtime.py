@@ -189,9 +189,10 @@ class _Largest(TorchFunctionMode):
     ) -> Any:
         """Compute a function, and note the size of its output."""
         output = function(*args, **(kwargs or {}))
-        if isinstance(output, Tensor) and output.nbytes > self.nbytes:
-            if output.untyped_storage().data_ptr() not in self.known:  # a view of weights is free
-                self.nbytes = output.nbytes
+        if not isinstance(output, Tensor) or output.nbytes <= self.nbytes:
+            return output
+        if output.untyped_storage().data_ptr() not in self.known:  # a view of weights is free
+            self.nbytes = output.nbytes
         return output
 
 
