@@ -23,7 +23,6 @@ from .._checks.data import (
     check_row_order,
     check_weight,
     label_index,
-    on_host,
     shorten,
 )
 from .._inputs.arrays import Preprocessor
@@ -66,7 +65,6 @@ def validate(
 
     `validation` are X, y, costs and weights of a validation set.
     """
-    X, y = on_host(X), on_host(y)
     check_labels(y, "y")
     check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
@@ -121,7 +119,6 @@ def _validation_set(
     estimator: Any, inputs: Preprocessor, training: Costs, X: Any, y: Any, cost: Any, weight: Any
 ) -> Sample:
     with error_context("In the validation set (X_val, y_val, cost_val)"):
-        X, y = on_host(X), on_host(y)
         check_labels(y, "y_val")
         check_row_order(X_val=X, y_val=y, cost_val=cost, sample_weight_val=weight)
         X, y = inputs.validate(estimator, X, y, reset=False)
@@ -242,6 +239,7 @@ def make_net(
     module = modules[0].join([module.float() for module in modules])
     inputs.vary(module)
     module.set_precision(plan.precision == "bf16")
+    given = check_net_params(estimator.net_params)
     arguments = {
         **optimizer_arguments(estimator.optimizer, estimator.weight_decay, plan.device, module),
         "lr": plan.learning_rate,
@@ -252,12 +250,12 @@ def make_net(
         "verbose": int(estimator.verbose) if processes().rank == 0 else 0,
         "train_split": None,
         **estimator._net_arguments(plan, module),
-        **check_net_params(estimator.net_params),
+        "iterator_valid__may_grow": "iterator_valid__batch_size" not in given,
+        **given,
         "iterator_valid__batch_size": plan.predict_rows,
     }
     objective = LayerWiseLoss(loss, aux_loss, alpha)
     net = CostNet(module, objective, statistics=statistics, **arguments)
-    net.grows_on_gpu = "iterator_valid__batch_size" not in (estimator.net_params or {})
     if plan.temperature is not None:
         net.temperature = plan.temperature
     net.initialize()

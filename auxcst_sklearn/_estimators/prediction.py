@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .._checks.calls import available_if
-from .._checks.data import on_host
 from .._inputs.arrays import Preprocessor
 from .._training.net import CostNet
 from ..losses import LOSSES, ProbabilisticLoss
@@ -160,7 +159,7 @@ class NetDecisionMixin(DecisionMixin):
         """Rows of the network."""
         if not hasattr(self, "net_"):  # asked first, because the check takes longer
             check_is_fitted(self)
-        return self._inputs.transform(self._inputs.validate(self, on_host(X), reset=False))
+        return self._inputs.transform(self._inputs.validate(self, X, reset=False))
 
     def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
         """Estimated costs of the output, or of every head, first hidden layer to output."""

@@ -16,7 +16,7 @@ from .._inputs import lazy_rows
 from .._inputs.arrays import as_tensor, densify, is_shareable
 from .._inputs.samples import Sample
 from ..losses import Target
-from .runtime import ALONE, Processes, free_memory
+from .runtime import ALONE, Processes, free_memory, is_gpu
 
 # Rows of this many bytes are read and scaled at once.
 READ_BYTES = 2**24
@@ -138,12 +138,6 @@ class Rows:
         part.weight[torch.from_numpy(others).to(self.label.device)] = 0
         return part
 
-    def longest(self, n: int) -> Tensor:
-        """Positions of the n longest sequences, or of the first n rows without lengths."""
-        if self.lengths is None:
-            return torch.arange(min(n, len(self)))
-        return (self.lengths if self.index is None else self.lengths[self.index]).argsort()[-n:]
-
     # ---------------------------------------------------------------- reading
 
     def __getitem__(self, index: Tensor) -> Batch:
@@ -189,7 +183,7 @@ def has_room(device: str, n_bytes: int) -> bool:
 
 def to_device(x: Tensor, device: str) -> Tensor:
     """Copy rows to the device; to a GPU asynchronously from pinned memory."""
-    if torch.device(device).type == "cuda":
+    if is_gpu(device):
         return x.pin_memory().to(device, non_blocking=True)
     return x.to(device)
 

@@ -79,8 +79,9 @@ class CostNet(NeuralNet):
     generators: list[torch.Generator]
     device_generator: torch.Generator
 
-    # Whether a GPU computes more rows at once than a CPU; not if the user has set their number.
-    grows_on_gpu: bool = True
+    # Whether a GPU may compute more rows at once; not if the user has set their number. The name
+    # makes it an argument for skorch, so that it is copied and saved with the others.
+    iterator_valid__may_grow: bool = True
     temperature: float = 1.0
     # Weights of heads and output in the geometric mean, which replaces the temperature.
     head_weights: NDArray[np.float64] | None = None
@@ -123,16 +124,19 @@ class CostNet(NeuralNet):
         n_rows: int = self.iterator_valid__batch_size
         return n_rows
 
-    def rows_at_once(self, usual: int, free: int, longest: Callable[[], Tensor]) -> int:
-        """Rows that a GPU with `free` memory computes at once without a gradient.
+    def rows_at_once(self, usual: int, n_rows: int, last: Callable[[slice], Tensor]) -> int:
+        """Samples of a batch without a gradient: the usual number, or more if a GPU has memory.
 
-        `longest` returns some of the rows (n_sets, n_samples, ...), with the longest sequences.
+        The `last` rows are tried, because sequences are sorted by their length.
         """
-        if not self.grows_on_gpu:
+        free = (
+            free_memory(self.device) if n_rows > usual and self.iterator_valid__may_grow else None
+        )
+        if free is None:
             return usual
         with neutral_torch_modes():
-            row_nbytes = largest_output(self.module_, longest())
-        return rows_by_memory(usual, self.batch_size, row_nbytes, free)
+            nbytes = largest_output(self.module_, last(slice(max(0, n_rows - N_MEASURED), n_rows)))
+        return rows_by_memory(usual, self.batch_size, nbytes, free)
 
     # --------------------------------------------------------------- training
 
@@ -177,16 +181,11 @@ class CostNet(NeuralNet):
         if training:
             return shuffled(dataset, self.batch_size, self.generators, group)
         most = EVALUATED_BYTES // (len(dataset) * dataset[0].row_nbytes)
-        usual = max(1, min(max(self.batch_size, self.predict_rows), most))
-
-        def longest() -> Tensor:
-            x, _ = dataset[0][dataset[0].longest(N_MEASURED)]
-            return x.expand(len(dataset), *x.shape)
-
-        free = free_memory(self.device) if len(dataset[0]) > usual else None
-        if free is not None:
-            usual = group.from_first(self.rows_at_once(usual, free, longest))
-        return Batches(dataset, usual, group=group)
+        size, n_rows = max(1, min(max(self.batch_size, self.predict_rows), most)), len(dataset[0])
+        size = self.rows_at_once(
+            size, n_rows, lambda last: dataset[0][torch.arange(n_rows)[last]][0]
+        )
+        return Batches(dataset, group.from_first(size), group=group)
 
     def records(self, start: int) -> list[dict[str, Any]]:
         """The records of the finished epochs from `start` on, for the user."""
@@ -213,7 +212,6 @@ class CostNet(NeuralNet):
             copied.optimizer_.load_state_dict(deepcopy(self.optimizer_.state_dict()))
         copied.history.extend(self.history)
         copied.temperature, copied.head_weights = self.temperature, self.head_weights
-        copied.grows_on_gpu = self.grows_on_gpu
         return copied
 
     @torch.no_grad()
@@ -371,19 +369,16 @@ class CostNet(NeuralNet):
         # Rows of similar length share a batch, which is cut to its longest row.
         order = None if lengths is None else lengths.argsort().numpy()
 
-        def longest() -> Tensor:
-            rows: Any = slice(N_MEASURED) if order is None else order[-N_MEASURED:]
-            return densify(X[rows]).to(self.device).unsqueeze(0)
+        def read(rows: Any) -> Tensor:
+            return densify(X[rows if order is None else order[rows]]).to(self.device)
 
-        size = self.module_.even_rows if few else self.predict_rows
-        free = free_memory(self.device) if n > size and not few else None
-        size = size if free is None else self.rows_at_once(size, free, longest)
+        usual = self.module_.even_rows if few else self.predict_rows
+        size = self.rows_at_once(usual, n, read)
         limit = thread_limit(min(size, n) * self.multiplications_per_row)
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
                 rows: Any = slice(start, start + size)
-                rows = rows if order is None else order[rows]
-                x = densify(X[rows]).to(self.device)
+                x = read(rows)
                 m = len(x)
                 if few:  # a copy, because rounding may depend on the position in memory
                     padded = x.new_zeros((size, *x.shape[1:]))
@@ -393,7 +388,7 @@ class CostNet(NeuralNet):
                 if not arrays:  # one array for all: many small ones fragment the memory
                     arrays = [np.empty((n, *r.shape[1:])) for r in results]
                 for whole, part in zip(arrays, results):
-                    whole[rows] = part
+                    whole[rows if order is None else order[rows]] = part
         return arrays
 
     # ----------------------------------------------------------------- state
@@ -410,7 +405,6 @@ class CostNet(NeuralNet):
             "statistics": self.statistics,
             "temperature": self.temperature,
             "head_weights": self.head_weights,
-            "grows_on_gpu": self.grows_on_gpu,
             "history": list(self.history),
         }
 
@@ -429,4 +423,3 @@ class CostNet(NeuralNet):
         self.initialize_for_prediction()
         self.history.extend(state["history"])
         self.temperature, self.head_weights = state["temperature"], state["head_weights"]
-        self.grows_on_gpu = state.get("grows_on_gpu", True)

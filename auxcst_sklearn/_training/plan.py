@@ -18,7 +18,7 @@ import torch
 from .._checks.calls import warn
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, ProbabilisticLoss
-from .runtime import processes
+from .runtime import is_gpu, processes
 
 # With fewer samples, none are validation samples.
 FEWEST_TO_VALIDATE = 10
@@ -229,11 +229,6 @@ def resolve_device(device: str) -> str:
     if device in ("auto", "cuda") and torch.cuda.is_available():
         return processes().gpu()
     return "cpu" if device == "auto" else device
-
-
-def is_gpu(device: str) -> bool:
-    """Whether sizes are those of a GPU."""
-    return torch.device(device).type == "cuda"
 
 
 def rows_by_memory(usual: int, batch_size: int, row_nbytes: int, free: int) -> int:

@@ -11,7 +11,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from multiprocessing import context, current_process
@@ -164,47 +164,43 @@ def draw_seed(rng: np.random.RandomState) -> int:
     return int(rng.randint(np.iinfo(np.int32).max))
 
 
+def is_gpu(device: str) -> bool:
+    """Whether a device is a GPU, whose sizes differ from those of a CPU."""
+    return torch.device(device).type == "cuda"
+
+
 def free_memory(device: str) -> int | None:
     """Bytes that a GPU has left, with those that torch keeps for later; None of other devices."""
-    if torch.device(device).type != "cuda":
+    if not is_gpu(device):
         return None
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(torch.cuda.mem_get_info(device)[0] + kept)
 
 
 class _Largest(TorchFunctionMode):
-    """Notes the size of the largest new tensor that a thread computes."""
+    """Notes the size of the largest tensor that a thread computes; views of weights are none."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
-        self.known = {p.untyped_storage().data_ptr() for p in module.parameters()}
+        self.weights = {p.untyped_storage().data_ptr() for p in module.parameters()}
         self.nbytes = 0
 
     def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         """Compute a function, and note the size of its output."""
         output = function(*args, **(kwargs or {}))
-        if not isinstance(output, Tensor) or output.nbytes <= self.nbytes:
-            return output
-        if output.untyped_storage().data_ptr() not in self.known:  # a view of weights is free
-            self.nbytes = output.nbytes
+        if isinstance(output, Tensor) and output.untyped_storage().data_ptr() not in self.weights:
+            self.nbytes = max(self.nbytes, output.nbytes)
         return output
 
 
 @torch.no_grad()
 def largest_output(module: nn.Module, x: Tensor) -> int:
-    """Bytes of the largest output of any layer for one row of x (n_sets, n_samples, ...)."""
-    training, largest = module.training, _Largest(module)
-    module.eval()
-    with largest:
-        module(x)
-    module.train(training)
-    return -(-max(largest.nbytes, x.nbytes) // x.shape[1])
+    """Bytes of the largest output of any layer for one of some samples, in evaluation mode."""
+    with _Largest(module) as largest:
+        module.eval()(x.unsqueeze(0))
+    return -(-max(largest.nbytes, x.nbytes) // len(x))
 
 
 # ----------------------------------------------------------------------------------------- log
@@ -245,9 +241,19 @@ class Processes(NamedTuple):
         return int(of_rank[0]) if self.rank else seed
 
     def gpu(self) -> str:
-        """The GPU of this process; torchrun and Ray set LOCAL_RANK."""
-        index = int(os.environ.get("LOCAL_RANK", torch.cuda.current_device()))
-        return "cuda" if self.size == 1 else f"cuda:{index % torch.cuda.device_count()}"
+        """The GPU of this process; torchrun and Ray set LOCAL_RANK.
+
+        Where CUDA_VISIBLE_DEVICES is set, each process may see GPUs of its own.
+        """
+        if self.size == 1:
+            return "cuda"
+        n_processes, n_gpus = int(os.environ.get("LOCAL_WORLD_SIZE", 1)), torch.cuda.device_count()
+        if n_processes > n_gpus and "CUDA_VISIBLE_DEVICES" not in os.environ:
+            raise ValueError(
+                f"{n_processes} processes train on a machine with {n_gpus} GPUs; expected at most "
+                f"one for each, as by torchrun --nproc-per-node={max(n_gpus, 1)}."
+            )
+        return f"cuda:{int(os.environ.get('LOCAL_RANK') or torch.cuda.current_device()) % n_gpus}"
 
     def from_first(self, value: Any) -> Any:
         """The value of rank 0."""
@@ -312,15 +318,6 @@ def processes() -> Processes:
     return _current.get()
 
 
-def check_enough_gpus(n_processes: int, n_gpus: int) -> None:
-    """Raise an error for more processes on a machine than GPUs, which NCCL cannot share."""
-    if n_processes > n_gpus:
-        raise ValueError(
-            f"{n_processes} processes train on a machine with {n_gpus} GPU{'s' * (n_gpus != 1)}; "
-            f"expected one process for each GPU, as by torchrun --nproc-per-node={max(n_gpus, 1)}."
-        )
-
-
 @contextmanager
 def distributed_fit(distributed: str | bool) -> Iterator[None]:
     """Distribute a fit over the processes of the group, if any; nested fits belong to it.
@@ -338,10 +335,6 @@ def distributed_fit(distributed: str | bool) -> Iterator[None]:
             f"This process has left its torch.distributed group, because a fit failed ({_failure})."
             " Start all processes anew, or set distributed=False."
         )
-    only_gpus = "cpu:" not in dist.get_backend_config()  # they exchange objects, too
-    if only_gpus:
-        n_processes = int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
-        check_enough_gpus(n_processes, torch.cuda.device_count())
     if not _busy.acquire(blocking=False):
         raise RuntimeError(
             "Two threads of a process call fit at once in a torch.distributed group; expected one "
@@ -349,6 +342,7 @@ def distributed_fit(distributed: str | bool) -> Iterator[None]:
         )
     group, _failure = Processes(dist.get_rank(), dist.get_world_size()), ""
     token = _current.set(group)
+    only_gpus = "cpu:" not in dist.get_backend_config()  # they exchange objects, too
     try:
         with torch.cuda.device(group.gpu()) if only_gpus else nullcontext():
             yield
