@@ -213,7 +213,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
         sample = self._validate_sample(X, y, cost, sample_weight, groups, **fit_params)
         if sample.weight is not None:
-            fit_params["sample_weight"] = sample_weight
+            fit_params["sample_weight"] = on_host(sample_weight)
         fit_params = self._route(classifier, sample.groups, fit_params)
         warn_of_many_classes(self.calibration, len(sample.costs.classes))
         temperature = self._learn_temperature(classifier, sample, fit_params)
@@ -281,7 +281,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     @numpy_arrays()
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
-        p = probabilities(self.estimator_, on_host(X), self.classes_)
+        p = probabilities(self.estimator_, X, self.classes_)
         if self.temperature_ == 1:
             return p
         return tempered(p, self.temperature_, np.isin(self.classes_, self.estimator_.classes_))

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from ..._checks.calls import error_context
 from .._images import ImageLayer, RandomFlipShift
 from .._layers import CostHead, HeadInput, SeededModule, n_window_means
-from .._named_rows import MULTIPLE, NamedRows
+from .._named_rows import NamedRows
 from .._network import AuxNetwork
 from ._body import Example, check_rows_apart, close, random_rows, without_output_layer
 from ._listener import Call, Recorder, describe, first_tensor, run
@@ -145,7 +145,6 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             inputs.layout = layout
             if self._may_be_cut(inputs, rows):
                 break
-        inputs.multiple = MULTIPLE
         self.train(training)
 
     def _may_be_cut(self, inputs: NamedRows, rows: Tensor) -> bool:
