@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn._training.runtime import (
     FEWEST_MULTIPLICATIONS,
     multiplications_per_row,
+    one_blas_thread,
     thread_limit,
 )
 from auxcst_sklearn.losses import CrossEntropy
@@ -254,3 +256,20 @@ def test_training_leaves_the_number_of_threads_alone():
         estimator.set_params(standardize=False).fit(X * np.float32(1e37), y)
 
     assert torch.get_num_threads() == 2
+
+
+def blas_threads():
+    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+
+def limited_blas(_=None):
+    with one_blas_thread():
+        return blas_threads()
+
+
+def test_small_algebra_has_one_thread_in_the_main_thread_and_changes_no_other():
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert limited_blas() == {1}
+        with ThreadPoolExecutor(2) as pool:
+            assert [*pool.map(limited_blas, range(2))] == [{2}, {2}]
+        assert blas_threads() == {2}
