@@ -29,16 +29,7 @@ except PackageNotFoundError:  # a checkout that is not installed
 
 # Submodules and estimators load on first use: torch and scikit-learn take seconds, and `costs`
 # needs no torch.
-_SUBMODULES = [
-    "costs",
-    "datasets",
-    "decisions",
-    "losses",
-    "metrics",
-    "modules",
-    "onnx",
-    "plotting",
-]
+_SUBMODULES = ["costs", "datasets", "decisions", "losses", "metrics", "modules", "onnx", "plotting"]
 _HOME = {
     "BayesMinimumRiskClassifier": "bayes",
     "CSAEPretrainedMLP": "csae",

@@ -22,20 +22,21 @@ def is_search(model: Any) -> bool:
     return has_both and not isinstance(model, FrozenEstimator)  # It delegates attributes.
 
 
-def delegate(model: Any) -> Any:
-    """The model that a frozen one or a search predicts with, or will fit; None for others."""
+def delegate(model: Any, *, fitted: bool = True) -> Any:
+    """The model that a frozen one or a search predicts with, or else will fit; None for others."""
     if isinstance(model, FrozenEstimator):
         return model.estimator
     if hasattr(model, "best_estimator_"):
         return model.best_estimator_
-    return model.estimator if is_search(model) else None
+    return model.estimator if is_search(model) and not fitted else None
 
 
-def chain(model: Any) -> Iterator[Any]:
+def chain(model: Any, *, fitted: bool = True) -> Iterator[Any]:
     """A model, and what it ends in through pipelines, searches and frozen models, to the last."""
     while model is not None:
         yield model
-        model = model.steps[-1][1] if isinstance(model, Pipeline) else delegate(model)
+        is_pipeline = isinstance(model, Pipeline)
+        model = model.steps[-1][1] if is_pipeline else delegate(model, fitted=fitted)
 
 
 def walk(
@@ -66,23 +67,17 @@ def _inside(model: Any, fitted: bool) -> list[Any]:
 # ------------------------------------------------------------------ fitted, and to be fitted
 
 
-def final_estimator(estimator: Any) -> Any:
-    """The estimator inside of searches and pipelines."""
-    return last_step(estimator, None)[0]
+def final_estimator(model: Any) -> Any:
+    """The estimator inside of fitted searches, pipelines and frozen models."""
+    *_, last = chain(model)
+    return last
 
 
-def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The same, and its X, unless that is None."""
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        elif isinstance(estimator, Pipeline):
-            X = None if X is None else before_last(estimator, X)
-            estimator = estimator[-1]
-        else:
-            return estimator, X
+def last_step(model: Any, X: Any) -> tuple[Any, Any]:
+    """The same, and its X."""
+    for step in chain(model):
+        model, X = step, before_last(step, X) if isinstance(step, Pipeline) else X
+    return model, X
 
 
 def before_last(pipeline: Any, X: Any) -> Any:

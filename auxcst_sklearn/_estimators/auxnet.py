@@ -16,10 +16,10 @@ from torch import nn
 
 from .._checks.calls import warn
 from .._checks.data import are_named
-from .._inputs.arrays import ImagePreprocessor, Preprocessor, densify
+from .._inputs.arrays import ImagePreprocessor, Preprocessor
 from .._inputs.named import NamedPreprocessor
 from .._training.plan import NetworkFacts, Plan
-from .._training.runtime import processes, report
+from .._training.runtime import densify, processes, report
 from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageLayer
 from ..modules._layers import HEAD_INPUTS, HeadInput

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from typing_extensions import Self
@@ -33,7 +33,7 @@ from .._training.runtime import (
 from .._training.state import FORMAT, check_format, from_state, to_state, without_training_state
 from .._training.temperature import calibrate, held_out_costs
 from ..costs._statistics import CostStatistics
-from ..modules import AuxNetwork
+from ..modules._network import AuxNetwork, SideBySide
 from .fit_steps import (
     build,
     check_block,
@@ -88,16 +88,21 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         """What X becomes, by the type of X."""
         raise NotImplementedError
 
-    def _network_maker(
-        self, plan: Plan, inputs: Preprocessor, rows: Any
-    ) -> Callable[[int], tuple[AuxNetwork, list[float]]]:
-        """A function of the number of outputs that makes a network, as `_make_module` does."""
-        return partial(self._make_module, plan, inputs, rows)
+    def _make_networks(
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, seeds: Sequence[int]
+    ) -> tuple[AuxNetwork, list[float]]:
+        """Make a network for each seed, and the weight alpha of each auxiliary head."""
+        modules, alpha = list[AuxNetwork](), list[float]()
+        for seed in seeds:
+            torch.default_generator.manual_seed(seed)
+            module, alpha = self._make_module(plan, inputs, rows, n_outputs)
+            modules.append(module)
+        return SideBySide(modules), alpha
 
     def _make_module(
         self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
     ) -> tuple[AuxNetwork, list[float]]:
-        """Build the network for some rows, and the weight alpha of each auxiliary head."""
+        """Make one network, which draws from torch's global generator, and the weights alpha."""
         raise NotImplementedError
 
     def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:

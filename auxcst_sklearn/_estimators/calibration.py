@@ -38,7 +38,7 @@ def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
     """Whether "auto" learns a temperature: for many classes, unless a classifier has its own."""
     if n_classes < MANY_CLASSES or n_rows <= FEWEST_ROWS_OF_CLASS * n_classes:
         return False
-    *_, last = chain(classifier)
+    *_, last = chain(classifier, fitted=False)
     return not (hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV))
 
 

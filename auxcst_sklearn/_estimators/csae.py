@@ -229,8 +229,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     def _make_inputs(self, X: Any) -> NumberPreprocessor:
         return NumberPreprocessor()
 
-    def _make_module(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
+    def _make_networks(
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, seeds: Sequence[int]
     ) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
             rows.shape[1],
@@ -240,6 +240,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
             activation="sigmoid",
             dropout=self.dropout,
             inputs=inputs.make_module(),
+            generators=[torch.Generator().manual_seed(seed) for seed in seeds],
         )
         return module, []
 

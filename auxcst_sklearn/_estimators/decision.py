@@ -27,7 +27,6 @@ from .._checks.data import (
 )
 from .._inputs.samples import Sample
 from ..costs._account import Costs, columns_of, expected_cost
-from ..costs._assignment import Capacity, shadow_price_vector
 from ..costs._evaluation import decisions_of, mean_paid, read_scored
 from ..costs._reading import (
     OF_CLASSES,
@@ -37,6 +36,7 @@ from ..costs._reading import (
     read_source,
 )
 from ..decisions import adjust_prior, assign, estimate_prior
+from ..decisions._assignment import Capacity, shadow_price_vector
 
 
 def _check_known(cost: np.ndarray) -> None:

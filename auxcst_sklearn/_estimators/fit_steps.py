@@ -6,9 +6,10 @@ the number and names of the features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ from ..costs._evaluation import decisions_of
 from ..costs._reading import read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
-from ..modules._network import AuxNetwork, ClassAndCostNetwork
+from ..modules._network import ClassAndCostNetwork
 from .parameters import check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
@@ -225,19 +226,22 @@ def make_net(
 ) -> CostNet:
     """A new net with its losses; its networks differ in their weights."""
     loss, aux_loss, n_outputs = _losses(estimator, data.costs)
+    may_learn_costs = _may_learn_costs(estimator, data.costs)
     counted = replace(statistics, weight=data.costs.class_weight(data.weight))
     loss, aux_loss = _for_statistics(loss, aux_loss, counted)
-    if _may_learn_costs(estimator, data.costs):
+    start = loss.start_bias(counted)
+    starts = start, start if loss is aux_loss else aux_loss.start_bias(counted)
+    if may_learn_costs:
         loss = loss._for_sample_costs(data.costs, data.relative_weight, plan.stream)
     n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
-    start = loss.start_bias(counted), aux_loss.start_bias(counted)
-    make = estimator._network_maker(plan, inputs, inputs.sample(data.X))
-    seeds = [draw_seed(rng) for _ in range(plan.n_networks)]
-    modules, alpha = _make_networks(make, n_outputs, n_cost_outputs, seeds)
-    for module in modules:
-        module.start_at(*start)
-    module = modules[0].join([module.float() for module in modules])
-    inputs.vary(module)
+    make = partial(estimator._make_networks, plan, inputs, inputs.sample(data.X))
+    seeds = np.array([draw_seed(rng) for _ in range(plan.n_networks)])
+    with seeded(int(seeds[0])):
+        module, alpha = make(n_outputs, seeds.tolist())
+        if n_cost_outputs:  # The start does not depend on the heads of the other networks.
+            costs, _ = make(n_cost_outputs, (seeds + 1).tolist())
+            module = ClassAndCostNetwork(module, costs)
+    module.float().start_at(*starts)
     module.set_precision(plan.precision == "bf16")
     given = check_net_params(estimator.net_params)
     arguments = {
@@ -260,29 +264,6 @@ def make_net(
         net.temperature = plan.temperature
     net.initialize()
     return net
-
-
-def _make_networks(
-    make: Callable[[int], tuple[AuxNetwork, list[float]]],
-    n_outputs: int,
-    n_cost_outputs: int,
-    seeds: Sequence[int],
-) -> tuple[list[AuxNetwork], list[float]]:
-    """Networks, perhaps with cost networks, and the weight alpha of each auxiliary head."""
-    modules, cost_networks, alpha = list[AuxNetwork](), list[AuxNetwork](), list[float]()
-    with seeded(seeds[0]) as generator:
-        for seed in seeds:
-            generator.manual_seed(seed)
-            module, alpha = make(n_outputs)
-            modules.append(module)
-            if n_cost_outputs:  # The start does not depend on the heads of the other network.
-                generator.manual_seed(seed + 1)
-                cost_network, _ = make(n_cost_outputs)
-                cost_network.heads.clear()
-                cost_networks.append(cost_network)
-    if cost_networks:
-        modules = [*map(ClassAndCostNetwork, modules, cost_networks)]
-    return modules, alpha
 
 
 def continue_net(

@@ -7,10 +7,10 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
+import torch
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._inputs.arrays import Preprocessor
 from .._inputs.tables import TablePreprocessor
 from .._training.plan import Plan
 from ..modules._layers import ACTIVATIONS
@@ -254,34 +254,32 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
 
     _allows_nan = True
 
-    def _network_maker(
-        self, plan: Plan, inputs: Preprocessor, rows: Any
-    ) -> Callable[[int], tuple[AuxMLP, list[float]]]:
+    def _make_networks(
+        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int, seeds: Sequence[int]
+    ) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
         head_layers, weights = layers_with_head(
             self.alpha, self.depth - 1, layers="hidden layer but the last"
         )
-
-        def make(n_outputs: int) -> tuple[AuxMLP, list[float]]:
-            first, scaled, n_features = inputs.make_module(), None, rows.shape[1]
-            if isinstance(first, FeatureInput):
-                n_features = first.n_outputs
-                if self.learn_scales and len(first.few_columns):
-                    scaled = first.indicators
-            module = AuxMLP(
-                n_features,
-                n_outputs,
-                width=width,
-                head_layers=head_layers,
-                activation=self.activation,
-                dropout=self.dropout,
-                scaled=scaled,
-                inputs=first,
-            )
-            return module, weights
-
-        return make
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        first, scaled, n_features = inputs.make_module(generators), None, rows.shape[1]
+        if isinstance(first, FeatureInput):
+            n_features = first.n_outputs
+            if self.learn_scales and len(first.few_columns):
+                scaled = first.indicators
+        module = AuxMLP(
+            n_features,
+            n_outputs,
+            width=width,
+            head_layers=head_layers,
+            activation=self.activation,
+            dropout=self.dropout,
+            scaled=scaled,
+            inputs=first,
+            generators=generators,
+        )
+        return module, weights
 
 
 PAPER: dict[str, Any] = {

@@ -9,7 +9,6 @@ from math import isqrt, prod
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
@@ -19,17 +18,16 @@ from torch import Tensor, nn
 from .._checks.calls import warn
 from .._checks.data import as_floats, check_frame, numpy_arrays, on_host
 from ..modules._images import TRANSFORMS, ImageLayer
-from ..modules._network import AuxNetwork
 from ..modules._tables import UnitRange
 from .lazy_rows import (
     PLAIN_ROWS,
-    LazyRows,
+    PLAIN_VALUES,
     as_float32,
     bounds_of,
     check_resolution,
     exceeds_float32,
+    prepared,
     row_order,
-    stays_lazy,
 )
 
 # A larger share of values beyond FACTOR times the largest one of the training indicates pixels in
@@ -45,7 +43,7 @@ def has_columns_of_fit(estimator: Any, X: Any) -> bool:
 
 
 def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
-    """A few rows of finite floats with the features of a fit; None if X may be anything else.
+    """Rows of finite floats with the features of a fit; None if X may be anything else.
 
     One look replaces scikit-learn's validation, which takes longer than the estimates of a row.
     """
@@ -58,7 +56,7 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[Any] | None:
     is_plain = (
         type(rows) is np.ndarray
         and rows.ndim == 2
-        and 0 < len(rows) <= PLAIN_ROWS
+        and 0 < rows.size <= PLAIN_VALUES
         and rows.shape[1] == attributes.get("n_features_in_")
         and rows.dtype in (np.float32, np.float64)
         and rows.dtype.isnative
@@ -76,7 +74,8 @@ class Preprocessor:
     module of a network. Later blocks of a stream call `update`.
     """
 
-    # Validated rows of these types are not converted.
+    # Validated rows are converted to the first of these types, unless they have one of them.
+    converts = True
     dtypes: tuple[Any, ...] = (np.float32,)
     allow_nd = False
     # Mask of the columns with categories; None without any.
@@ -94,8 +93,10 @@ class Preprocessor:
             with numpy_arrays():
                 validated = self._as_arrays(estimator, X, y, reset)
         rows, *labels = validated if isinstance(validated, tuple) else (validated,)
-        rows = as_floats(rows)  # objects of a DataFrame with categories
-        rows = self._checked(rows, reset)
+        if rows.dtype.kind == "O":  # of a DataFrame with categories
+            rows = as_floats(rows)
+        if self.converts:
+            rows = self._converted(rows, reset)
         if reset:
             self.name, self.fitted_shape = type(estimator).__name__, rows.shape[1:]
         self.check(rows)
@@ -122,15 +123,13 @@ class Preprocessor:
             allow_nd=self.allow_nd,
         )
 
-    def _checked(self, rows: Any, reset: bool) -> Any:
+    def _converted(self, rows: Any, reset: bool) -> Any:
         """Rows in one of the types that the network reads."""
         if reset:
             check_resolution(rows)
         if rows.dtype in self.dtypes:
             return rows
-        if stays_lazy(rows):
-            return LazyRows(rows, as_float32, dtype=np.float32)
-        return as_float32(rows)
+        return prepared(rows, as_float32)
 
     def learn(self, X: Any, *, stream: bool, scaling: str = "none", n_bins: int = 0) -> None:
         """Learn from the training rows what `transform` and `make_module` need; here nothing."""
@@ -157,9 +156,6 @@ class Preprocessor:
     def make_module(self) -> nn.Module | None:
         """The first module of a network; None if it reads the rows as they are."""
         return None
-
-    def vary(self, networks: AuxNetwork) -> None:
-        """Give networks different inputs, such as bins; here nothing."""
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""
@@ -218,14 +214,13 @@ class ImagePreprocessor(Preprocessor):
             Preprocessor.check(self, X)
         return super().validate(estimator, X, y, reset=reset)
 
-    def _checked(self, rows: Any, reset: bool) -> Any:
+    def _converted(self, rows: Any, reset: bool) -> Any:
         if exceeds_float32(rows):  # they stay integers, for modules that take integers
             if reset:
                 check_resolution(rows)
-            read: Any = partial(np.asarray, dtype=np.int64)
-            rows = LazyRows(rows, read, dtype=np.int64) if stays_lazy(rows) else read(rows)
+            rows = prepared(rows, partial(np.asarray, dtype=np.int64), np.int64)
         else:
-            rows = super()._checked(rows, reset)
+            rows = super()._converted(rows, reset)
         if reset:
             self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
             self.dtype = _dtype_of(rows)
@@ -358,20 +353,3 @@ def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
 
 
 # --------------------------------------------------------------------------------- tensors
-
-
-def densify(X: Any) -> Tensor:
-    """Rows as a dense tensor, which shares the memory of an array where it can."""
-    if isinstance(X, Tensor):
-        return X
-    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
-
-
-def as_tensor(array: NDArray[Any]) -> Tensor:
-    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
-    return torch.from_numpy(array if is_shareable(array) else array.copy())
-
-
-def is_shareable(array: NDArray[Any]) -> bool:
-    """Whether a tensor can share the memory of an array."""
-    return bool(array.flags.writeable and min(array.strides) >= 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -13,6 +13,8 @@ from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_le
 
 # Up to this many rows are read in ways that suit single ones.
 PLAIN_ROWS = 100
+# Arrays up to this size are looked at once, where scikit-learn's validation has several steps.
+PLAIN_VALUES = 2**20
 # Rows on disk with more bytes than this, as network inputs, are not held in memory.
 DISK_BYTES = 2**27
 # With more bytes than this, rows in memory are not copied either, and are trained on in blocks.
@@ -75,6 +77,11 @@ def stays_lazy(X: Any) -> bool:
     return n_bytes > LARGE_BYTES or (n_bytes > DISK_BYTES and is_on_disk(X))
 
 
+def prepared(X: Any, prepare: Callable[[Any], Any], dtype: DTypeLike = np.float32) -> Any:
+    """Rows of the type `dtype` that `prepare` returns, when they are read if X stays lazy."""
+    return LazyRows(X, prepare, dtype=dtype) if stays_lazy(X) else prepare(X)
+
+
 def pick(X: Any, index: NDArray[Any]) -> Any:
     """Some of the rows, not copied if they are too many."""
     if not stays_lazy(X):
@@ -96,11 +103,10 @@ def row_order(X: Any) -> str | None:
     return "C"
 
 
-def row_blocks(X: Any) -> Iterator[slice]:
+def row_blocks(X: Any) -> list[slice]:
     """Blocks of rows that fit into the cache."""
     size = max(1, 2**18 // max(1, prod(X.shape[1:])))
-    for start in range(0, X.shape[0], size):
-        yield slice(start, start + size)
+    return [slice(start, start + size) for start in range(0, X.shape[0], size)]
 
 
 def checked_labels(y: Any, X: Any) -> NDArray[Any]:

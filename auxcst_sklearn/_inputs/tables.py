@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.stats import norm
@@ -16,7 +16,7 @@ from torch import nn
 
 from .._checks.calls import warn
 from .._checks.data import holds_categories, is_frame, select
-from ..modules._network import AuxNetwork
+from ..modules._layers import Generators
 from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
 from .arrays import Preprocessor, has_columns_of_fit
 from .columns import CategoryCodes, as_table
@@ -25,6 +25,7 @@ from .lazy_rows import (
     as_float32,
     check_resolution,
     checked_labels,
+    prepared,
     row_blocks,
     row_order,
     stays_lazy,
@@ -61,6 +62,7 @@ class TablePreprocessor(Preprocessor):
     `transform` scales the numbers. Of several networks every third sees bins, from the second on.
     """
 
+    converts = False  # before they are scaled
     codes: CategoryCodes  # if there are columns with categories
 
     def __init__(self, categorical_features: ArrayLike | Literal["from_dtype"] | None) -> None:
@@ -72,9 +74,16 @@ class TablePreprocessor(Preprocessor):
         if reset:
             self.is_categorical = find_categories(X, self.categorical_features)
         if self.is_categorical is None:
-            return validate_data(
+            arrays = validate_data(
                 estimator, X, y, reset=reset, accept_sparse="csr", order=row_order(X), **_DENSE
             )
+            rows = arrays[0] if isinstance(arrays, tuple) else arrays
+            if sparse.issparse(rows) and np.isnan(rows.data).any():
+                raise ValueError(
+                    "X is sparse and holds NaN; expected numbers. Missing values are for dense X: "
+                    "pass X.toarray(), or fill the gaps first."
+                )
+            return arrays
         X = as_table(X)
         if sparse.issparse(X):
             raise ValueError(
@@ -95,14 +104,6 @@ class TablePreprocessor(Preprocessor):
             return rows if isinstance(y, str) else (rows, checked_labels(y, X))
         X = self.codes.transform(X)
         return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
-
-    def _checked(self, rows: Any, reset: bool) -> Any:
-        if sparse.issparse(rows) and np.isnan(rows.data).any():
-            raise ValueError(
-                "X is sparse and holds NaN; expected numbers. Missing values are for dense X: pass "
-                "X.toarray(), or fill the gaps first."
-            )
-        return rows
 
     def _warn_of_distinct_values(self, X: Any) -> None:
         """Warn of columns of strings that hold dates or identifiers rather than categories."""
@@ -158,19 +159,9 @@ class TablePreprocessor(Preprocessor):
     # ------------------------------------------------------------- transform
 
     def transform(self, X: Any) -> Any:
-        if stays_lazy(X):
-            return LazyRows(X, self._transform, dtype=np.float32)
-        return self._transform(X)
-
-    def _transform(self, X: Any) -> Any:
         if self.scaling.in_network:
-            if not sparse.issparse(X) and np.isnan(X.sum(dtype=np.float64)):
-                raise ValueError(
-                    "X holds NaN, but the rows of the training were sparse, of which no medians "
-                    "are known; expected numbers. Fill the gaps first."
-                )
-            return as_float32(X)
-        return self.scaling.apply(X, self.levels.kept)
+            return prepared(X, _without_gaps)
+        return prepared(X, partial(self.scaling.apply, keep=self.levels.kept))
 
     @property
     def row_scaling(self) -> tuple[Scaling, NDArray[np.bool_]] | None:
@@ -187,17 +178,21 @@ class TablePreprocessor(Preprocessor):
 
     # ---------------------------------------------------------------- module
 
-    def make_module(self) -> FeatureInput | Standardize | None:
+    def make_module(self, generators: Generators = (None,)) -> FeatureInput | Standardize | None:
         if self.scaling.in_network and self.is_scaled:
             return Standardize(self.scaling.center, self.scaling.scale)
         bins = self.bins.make_encoding(self.scaling, self.levels.numbers)
-        return self.levels.make_input(self.scaling.fill, bins)
+        return self.levels.make_input(self.scaling.fill, bins, generators)
 
-    def vary(self, networks: AuxNetwork) -> None:
-        sees_bins = torch.arange(networks.n_networks).view(-1, 1, 1) % 3 == 1
-        for part in networks.modules():
-            if isinstance(part, FeatureInput):
-                part.sees_bins = nn.Buffer(sees_bins.float())
+
+def _without_gaps(rows: Any) -> Any:
+    """Rows as float32; an error for missing values where the training rows were sparse."""
+    if not sparse.issparse(rows) and np.isnan(rows.sum(dtype=np.float64)):
+        raise ValueError(
+            "X holds NaN, but the rows of the training were sparse, of which no medians are known; "
+            "expected numbers. Fill the gaps first."
+        )
+    return as_float32(rows)
 
 
 class Levels:
@@ -228,7 +223,9 @@ class Levels:
         fewest = np.clip(n // 100, 1, RARE)
         self.frequent = {j: c >= min(fewest, c.max(initial=1)) for j, c in counts.items()}
 
-    def make_input(self, fill: NDArray[Any], bins: PiecewiseLinear | None) -> FeatureInput | None:
+    def make_input(
+        self, fill: NDArray[Any], bins: PiecewiseLinear | None, generators: Generators
+    ) -> FeatureInput | None:
         """The first module of a network, or None for numbers without missing values and bins."""
         if not (self.gaps.any() or self.categorical.any() or bins is not None):
             return None
@@ -244,6 +241,7 @@ class Levels:
             few=indicated,
             many=embedded,
             bins=bins,
+            generators=generators,
         )
 
 
@@ -259,8 +257,8 @@ class Bins:
         self.kept = np.zeros((d, 0), dtype=bool)
         if not n_bins or statistics.sparse:
             return
+        alike, resolution = have_common_unit(statistics), rounding_of(statistics.quantiles)
         encoded = _far_from_normal(statistics.quantiles)
-        alike = have_common_unit(statistics)
         if alike.sum() >= PIXELS:
             encoded &= ~alike
         most = min(n_bins, MOST_BINS // max(1, encoded.sum()))
@@ -268,7 +266,7 @@ class Bins:
         levels = np.minimum(np.arange(most + 1)[:, np.newaxis] / np.maximum(n_each, 1), 1)
         self.edges = _at(levels, statistics.quantiles)
         width, narrowest = _widths(scaling.scaled(self.edges))
-        differ = np.diff(self.edges, axis=0) > rounding_of(statistics.quantiles)
+        differ = np.diff(self.edges, axis=0) > resolution
         self.kept = (differ & (width > narrowest)).T
         self.kept[~encoded | (self.kept.sum(axis=1) < FEWEST_BINS)] = False
 

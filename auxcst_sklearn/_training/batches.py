@@ -13,10 +13,9 @@ from scipy import sparse
 from torch import Tensor
 
 from .._inputs import lazy_rows
-from .._inputs.arrays import as_tensor, densify, is_shareable
 from .._inputs.samples import Sample
 from ..losses import Target
-from .runtime import ALONE, Processes, free_memory, is_gpu
+from .runtime import ALONE, Processes, as_tensor, densify, has_room, is_shareable, to_device
 
 # Rows of this many bytes are read and scaled at once.
 READ_BYTES = 2**24
@@ -173,19 +172,6 @@ class Rows:
         """Rows of the blocks, inputs on the host, and their numbers."""
         number = torch.cat([torch.arange(block.start, block.stop) for block in blocks])
         return (self._dense(blocks, len(number)), self._target(number)), number
-
-
-def has_room(device: str, n_bytes: int) -> bool:
-    """Whether a training set fits on a device, together with a network and its batches."""
-    free = free_memory(device)
-    return free is None or n_bytes <= free / 2
-
-
-def to_device(x: Tensor, device: str) -> Tensor:
-    """Copy rows to the device; to a GPU asynchronously from pinned memory."""
-    if is_gpu(device):
-        return x.pin_memory().to(device, non_blocking=True)
-    return x.to(device)
 
 
 # ---------------------------------------------------------------------------------- batches

@@ -18,7 +18,6 @@ from skorch.callbacks import Callback
 from skorch.utils import get_map_location
 from torch import Tensor
 
-from .._inputs.arrays import densify
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
@@ -30,6 +29,7 @@ from .plan import rows_by_memory
 from .runtime import (
     ALONE,
     Processes,
+    densify,
     free_memory,
     largest_output,
     multiplications_per_row,
@@ -259,8 +259,11 @@ class CostNet(NeuralNet):
 
         `module` is a copy of the module of the net, with other settings.
         """
-        loss, output = self.criterion_.loss, self._tempered(self.forward_voted(x, module))
-        if not self.is_geometric:
+        loss, is_geometric = self.criterion_.loss, self.is_geometric
+        output = self.forward_voted(x, module)
+        if self.temperature != 1:
+            output = loss.with_temperature(output, self.temperature)
+        if not is_geometric:
             return output
         logs = loss.probabilities(output).clamp(min=SMALLEST).log()
         # Every network returns the outputs of the common mean. What follows can average over
@@ -327,7 +330,7 @@ class CostNet(NeuralNet):
             output = self.criterion_.loss.to_cost(self.forward_ensemble(x), self.statistics)
             return [r.mean(dim=0) for r in (*estimates, output)]
 
-        return [self.statistics.to_currency(cost) for cost in self._predict_batches(X, compute)]
+        return [*map(self.statistics.to_currency, self._predict_batches(X, compute))]
 
     def predict_proba(self, X: np.ndarray | sparse.csr_matrix) -> np.ndarray:
         """Class probabilities (n, K), for losses that have them."""

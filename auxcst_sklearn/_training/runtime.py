@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 from torch import distributed as dist
@@ -161,17 +162,14 @@ def _neutral_modes() -> Iterator[None]:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[torch.Generator]:
-    """Make torch's initialisers draw float32 from `seed`; restore the generator and the type.
-
-    The generator may be seeded again.
-    """
+def seeded(seed: int) -> Iterator[None]:
+    """Make torch's initialisers draw float32 from `seed`; restore the generator and the type."""
     with SEEDING, torch.random.fork_rng(devices=[]):
         dtype = torch.get_default_dtype()
         torch.default_generator.manual_seed(seed)
         torch.set_default_dtype(torch.float32)
         try:
-            yield torch.default_generator
+            yield
         finally:
             torch.set_default_dtype(dtype)
 
@@ -179,6 +177,23 @@ def seeded(seed: int) -> Iterator[torch.Generator]:
 def draw_seed(rng: np.random.RandomState) -> int:
     """Draw a seed."""
     return int(rng.randint(np.iinfo(np.int32).max))
+
+
+def densify(X: Any) -> Tensor:
+    """Rows as a dense tensor, which shares the memory of an array where it can."""
+    if isinstance(X, Tensor):
+        return X
+    return as_tensor(X) if isinstance(X, np.ndarray) else torch.from_numpy(X.toarray())
+
+
+def as_tensor(array: NDArray[Any]) -> Tensor:
+    """Share the memory of an array, unless its strides are unsupported or it is read-only."""
+    return torch.from_numpy(array if is_shareable(array) else array.copy())
+
+
+def is_shareable(array: NDArray[Any]) -> bool:
+    """Whether a tensor can share the memory of an array."""
+    return bool(array.flags.writeable and min(array.strides) >= 0)
 
 
 def is_gpu(device: str) -> bool:
@@ -192,6 +207,19 @@ def free_memory(device: str) -> int | None:
         return None
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(torch.cuda.mem_get_info(device)[0] + kept)
+
+
+def has_room(device: str, n_bytes: int) -> bool:
+    """Whether a training set fits on a device, together with a network and its batches."""
+    free = free_memory(device)
+    return free is None or n_bytes <= free / 2
+
+
+def to_device(x: Tensor, device: str) -> Tensor:
+    """Copy rows to the device; to a GPU asynchronously from pinned memory."""
+    if is_gpu(device):
+        return x.pin_memory().to(device, non_blocking=True)
+    return x.to(device)
 
 
 class _Largest(TorchFunctionMode):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
@@ -213,8 +214,9 @@ class BayesRisk(CrossEntropy):
 
     def _for_sample_costs(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
         """Return the loss for per-sample costs: itself, if rows of a class have equal costs."""
-        above, level, seen = _class_means(costs, weight)
-        excess = costs.vectors() - costs.vectors().min(axis=1, keepdims=True)
+        vectors = costs.vectors()
+        above, level, seen = _class_means(vectors, costs.label, weight)
+        excess = vectors - vectors.min(axis=1, keepdims=True)
         repeated = np.allclose(excess, above.numpy()[costs.label], rtol=1e-6, atol=1e-9)
         if repeated and not stream:
             return self
@@ -240,7 +242,7 @@ class SampleRisk(ProbabilisticLoss):
         The other means are kept, because the factors have been learnt for them; in a stream, whose
         first samples may be few, they are running means.
         """
-        above, level, new = _class_means(costs, weight)
+        above, level, new = _class_means(costs.vectors(), costs.label, weight)
         # The share of the new samples in a running mean; it is 1 for a class that has not been seen
         # before.
         fraction = torch.where(new > 0, new / (self.seen + new), 0.0)
@@ -309,14 +311,11 @@ class SampleRisk(ProbabilisticLoss):
         """Class probabilities, from the network of the classes only."""
         return self.classes.probabilities(outputs.chunk(3, dim=-1)[0])
 
-    def start_bias(self, statistics: CostStatistics) -> Tensor:
-        """Initial biases: the logarithms of the class frequencies."""
-        return self.classes.start_bias(statistics)
 
-
-def _class_means(costs: Costs, weight: Weight) -> tuple[Tensor, Tensor, Tensor]:
+def _class_means(
+    cost: NDArray[Any], label: NDArray[Any], weight: Weight
+) -> tuple[Tensor, Tensor, Tensor]:
     """Mean costs of each class above each sample's smallest, mean of these, and class weights."""
-    cost, label = costs.vectors(), costs.label
     lowest = cost.min(axis=1, keepdims=True)
     above = CostStatistics.of(cost - lowest, label, weight)
     level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)

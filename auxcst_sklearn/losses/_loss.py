@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from typing_extensions import Self
 
+from .._checks.calls import BaseEstimator
 from ..costs._account import Costs
 from ..costs._statistics import CostStatistics
 
@@ -37,13 +39,30 @@ class Target(NamedTuple):
     matrices: Tensor | None = None
 
 
-class Loss(ABC):
+class Loss(BaseEstimator, ABC):
     """Loss of one head. Subclass it for your own loss, and pass an instance as ``loss=``.
 
     By default, the outputs are estimated costs. A loss with other outputs overrides `n_outputs`
     (the number of outputs), `to_cost` (the costs that follow from them) and `start_bias` (their
-    initial biases).
+    initial biases). As in an estimator of scikit-learn, each argument of the constructor is an
+    attribute of the same name, so that a search can set it, such as by ``loss__smoothing``.
     """
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, which the constructor checks.
+
+        Parameters
+        ----------
+        **params : dict
+            Values of arguments of the constructor.
+
+        Returns
+        -------
+        self : Loss
+            The loss itself.
+        """
+        vars(self).update(vars(type(self)(**{**self.get_params(), **params})))
+        return self
 
     @abstractmethod
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:

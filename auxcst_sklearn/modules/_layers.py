@@ -24,6 +24,9 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 # Held while torch's global generator is seeded; a module that is made may fit another estimator.
 SEEDING = RLock()
 
+# A generator of the first weights of each network; None is torch's global one.
+Generators = Sequence["torch.Generator | None"]
+
 # Steps of the factors of inputs are this many times the steps of weights.
 SCALE_SPEED = 10.0
 
@@ -45,14 +48,19 @@ class BatchedLinear(nn.Module):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, n_networks: int = 1, scaled: slice | None = None
+        self,
+        in_features: int,
+        out_features: int,
+        generators: Generators = (None,),
+        scaled: slice | None = None,
     ) -> None:
         super().__init__()
+        n_networks, reach = len(generators), 1 / sqrt(in_features)
         self.weight = nn.Parameter(torch.empty(n_networks, out_features, in_features))
         self.bias = nn.Parameter(torch.empty(n_networks, out_features, 1))
-        for weight, bias in zip(self.weight.data, self.bias.data):
-            nn.init.kaiming_uniform_(weight, a=sqrt(5))
-            nn.init.uniform_(bias, -1 / sqrt(in_features), 1 / sqrt(in_features))
+        for weight, bias, generator in zip(self.weight.data, self.bias.data, generators):
+            nn.init.kaiming_uniform_(weight, a=sqrt(5), generator=generator)
+            nn.init.uniform_(bias, -reach, reach, generator=generator)
         self.scale: nn.Parameter | None = None
         if scaled is not None:
             self.around = (scaled.start, in_features - scaled.stop)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ..losses import SmoothOneSided, Target
-from ._layers import ACTIVATIONS, BatchedHead, BatchedLinear, SeededDropout
+from ._layers import ACTIVATIONS, BatchedHead, BatchedLinear, Generators, SeededDropout
 from ._network import AuxNetwork
 
 COST_LOSS = SmoothOneSided(tau=1.0)  # the defaults of CSAEPretrainedMLP were chosen with it
@@ -29,7 +29,8 @@ class AuxMLP(AuxNetwork):
 
     Inputs are (n_networks, n_samples, n_features), or (1, n_samples, n_features) for all networks,
     and outputs (n_networks, n_samples, n_classes). `head_layers` counts hidden layers from 0; the
-    first layer learns factors for the inputs `scaled`.
+    first layer learns factors for the inputs `scaled`. Each network draws its weights from one of
+    the `generators`.
     """
 
     even_rows = 16
@@ -45,23 +46,23 @@ class AuxMLP(AuxNetwork):
         dropout: float = 0.0,
         scaled: slice | None = None,
         inputs: nn.Module | None = None,
-        n_networks: int = 1,
+        generators: Generators = (None,),
     ) -> None:
         super().__init__()
-        self.n_networks = n_networks
+        self.n_networks = len(generators)
         self.inputs = nn.Identity() if inputs is None else inputs
         self.hidden = nn.ModuleDict()
         for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):
-            linear = BatchedLinear(fan_in, fan_out, n_networks, scaled if i == 1 else None)
+            linear = BatchedLinear(fan_in, fan_out, generators, scaled if i == 1 else None)
             layer = [linear, ACTIVATIONS[activation]()]
             if dropout > 0:
                 layer.append(SeededDropout(dropout))
             self.hidden[f"hidden{i}"] = nn.Sequential(*layer)
         # Heads are initialised last, so that the other weights are the same with and without heads.
-        self.output: BatchedHead = BatchedHead(width[-1], n_classes, n_networks)
+        self.output: BatchedHead = BatchedHead(width[-1], n_classes, generators)
         self.heads = nn.ModuleDict()
         for i in sorted(head_layers):
-            self.heads[f"hidden{i + 1}"] = BatchedHead(width[i], n_classes, n_networks)
+            self.heads[f"hidden{i + 1}"] = BatchedHead(width[i], n_classes, generators)
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_networks, n_samples, n_classes)."""
@@ -90,17 +91,6 @@ class AuxMLP(AuxNetwork):
     def code(self, x: Tensor, n_layers: int) -> Tensor:
         """Output of the first `n_layers` hidden layers, (n_networks, n_samples, ...)."""
         return self._run(x, heads={}, n_layers=n_layers)[0].mT.contiguous()
-
-    @classmethod
-    def join(cls, networks: Sequence[AuxMLP]) -> AuxMLP:
-        """Several networks as one, which takes over their tensors."""
-        first = networks[0]
-        for name, parameter in first.named_parameters():
-            # The first network keeps its parameter objects. The tensors of the others follow along
-            # the first dimension, which is the network.
-            parameter.data = torch.cat([one.get_parameter(name).data for one in networks])
-        first.n_networks = sum(one.n_networks for one in networks)
-        return first
 
 
 class CostSensitiveAutoencoder(nn.Module):

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -110,10 +109,11 @@ class AuxNetwork(nn.Module):
 
     @torch.no_grad()
     def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
-        """Set the biases of the output and of the auxiliary heads, of one network."""
+        """Set the biases of the output and of the auxiliary heads, the same for all networks."""
         for head in (self.output, *self.heads.values()):
             parameter = head.get_parameter("bias")
-            parameter.copy_((bias if head is self.output else aux_bias).view_as(parameter))
+            start = bias if head is self.output else aux_bias
+            parameter.copy_(start.view(parameter.shape[1:] or parameter.shape))
 
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each network, as views of the parameters."""
@@ -123,10 +123,9 @@ class AuxNetwork(nn.Module):
         """The modules of each network that belong to no other."""
         return [[]] * self.n_networks
 
-    @classmethod
-    def join(cls, networks: Sequence[Any]) -> AuxNetwork:
-        """Several networks of this class as one, which takes over their tensors."""
-        return SideBySide(networks)
+    def remove_heads(self) -> None:
+        """Leave the output alone."""
+        self.heads.clear()
 
 
 class SideBySide(AuxNetwork):
@@ -183,6 +182,17 @@ class SideBySide(AuxNetwork):
         for network in self.networks:
             network.rescale_heads(factor, shift, output=output, hidden=hidden)
 
+    @torch.no_grad()
+    def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
+        """Set the biases of all networks."""
+        for network in self.networks:
+            network.start_at(bias, aux_bias)
+
+    def remove_heads(self) -> None:
+        """Remove the heads of all networks."""
+        for network in self.networks:
+            network.remove_heads()
+
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each network, all buffers included."""
         return [[*map(torch.detach, (*n.parameters(), *n.buffers()))] for n in self.networks]
@@ -202,6 +212,7 @@ class ClassAndCostNetwork(AuxNetwork):
         super().__init__()
         self.classes = classes
         self.costs = costs
+        costs.remove_heads()
         self.n_networks = classes.n_networks
         self.even_rows = classes.even_rows
         self.head_gradient = classes.head_gradient
@@ -233,8 +244,7 @@ class ClassAndCostNetwork(AuxNetwork):
         """Set the biases of the class network; the cost network starts at outputs of zero."""
         self.classes.start_at(bias, aux_bias)
         # Outputs of zero are factors of one: training starts from the mean costs of the classes.
-        for parameter in self.costs.output.parameters():
-            parameter.zero_()
+        self.costs.rescale_heads(0.0, 0.0, output=True, hidden=False)
 
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each pair."""
@@ -245,9 +255,3 @@ class ClassAndCostNetwork(AuxNetwork):
         return [
             one + other for one, other in zip(self.classes.own_modules(), self.costs.own_modules())
         ]
-
-    @classmethod
-    def join(cls, networks: Sequence[ClassAndCostNetwork]) -> ClassAndCostNetwork:
-        """Several pairs as a pair of several networks each."""
-        classes, costs = zip(*map(attrgetter("classes", "costs"), networks))
-        return cls(classes[0].join(classes), costs[0].join(costs))

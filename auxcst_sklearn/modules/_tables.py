@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+
+from ._layers import Generators
 
 
 class Standardize(nn.Module):
@@ -66,7 +69,7 @@ class FeatureInput(nn.Module):
     `bins`, which count the numbers from 0; and embedding vectors for the columns `many`. `few` and
     `many` are pairs of a column and, for each code, whether it has its own level. Other codes, of
     rare and unknown categories, have no indicator, and share a vector, which starts at zero. The
-    networks differ in their vectors, and in whether they see the bins.
+    networks differ in their vectors, drawn from the `generators`, and in whether they see the bins.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class FeatureInput(nn.Module):
         few: Sequence[tuple[int, Sequence[bool]]] = (),
         many: Sequence[tuple[int, Sequence[bool]]] = (),
         bins: PiecewiseLinear | None = None,
+        generators: Generators = (None,),
     ) -> None:
         super().__init__()
         own = [(column, code) for column, kept in few for code, keep in enumerate(kept) if keep]
@@ -98,11 +102,15 @@ class FeatureInput(nn.Module):
         if levels:
             # Longer vectors, and larger initial ones, memorise single rows.
             dimension = round(max(int(kept.sum()) for kept in levels) ** 0.25)
-            table = 0.3 * torch.randn(n_rows, dimension, dtype=torch.float32)
-            table[self.row_of_code[self.starts]] = 0
-            self.table = nn.Parameter(table.unsqueeze(0))  # of each network
+            size: Any = (n_rows, dimension)
+            drawn = [torch.randn(size, generator=g, dtype=torch.float32) for g in generators]
+            table = 0.3 * torch.stack(drawn)
+            table[:, self.row_of_code[self.starts]] = 0
+            self.table = nn.Parameter(table)
         self.bins = bins
-        self.sees_bins = nn.Buffer(torch.ones(1, 1, 1))  # 0 for networks without bins
+        n = len(generators)  # every third network has bins, of several; one alone has them, too
+        sees_bins = torch.arange(n) % 3 == min(n - 1, 1)
+        self.sees_bins = nn.Buffer(sees_bins.float().view(-1, 1, 1))
 
     def set_fill(self, fill: ArrayLike) -> None:
         """Change the values that replace missing ones, given for every column."""

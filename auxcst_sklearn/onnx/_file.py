@@ -24,13 +24,36 @@ from .._estimators.decision import BayesDecisionMixin
 from .._inputs.named import as_arrays
 
 
+class DecisionFile:
+    """The ONNX file of a decision, as `to_onnx` returns it.
+
+    It has all attributes and methods of ``onnx.ModelProto``, such as ``SerializeToString()``.
+
+    Attributes
+    ----------
+    model : onnx.ModelProto
+        The model, for functions of onnx.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["model"], name)
+
+    def __repr__(self) -> str:  # of a ModelProto it has thousands of lines
+        graph, size = self.model.graph, self.model.ByteSize()
+        inputs, outputs = ([value.name for value in part] for part in (graph.input, graph.output))
+        return f"DecisionFile(inputs={inputs}, outputs={outputs}, {size:,} bytes)"
+
+
 def to_onnx(
     model: Any,
     X: ArrayLike,
     path: str | Path | None = None,
     *,
     cost_input: bool | Literal["auto"] = "auto",
-) -> Any:
+) -> DecisionFile:
     """Write the whole decision of a fitted model as one ONNX file, which runs without torch.
 
     The file computes what `predict_cost`, `decide` and `predict_proba` compute, without the
@@ -68,11 +91,12 @@ def to_onnx(
 
     Returns
     -------
-    onnx.ModelProto
-        The model, with outputs ``"cost"`` (n, n_decisions) in currency, ``"index"`` (n,), the
-        position of the cheapest decision, -1 if a cost is not finite, and ``"probability"`` (n,
-        n_classes) if the model has class probabilities. Its metadata hold the labels, ``"classes"``
-        and ``"decisions"``, as JSON, which are the same unless the costs name other decisions.
+    DecisionFile
+        The model, as an ``onnx.ModelProto`` whose ``repr`` is a line, with outputs ``"cost"`` (n,
+        n_decisions) in currency, ``"index"`` (n,), the position of the cheapest decision, -1 if a
+        cost is not finite, and ``"probability"`` (n, n_classes) if the model has class
+        probabilities. Its metadata hold the labels, ``"classes"`` and ``"decisions"``, as JSON,
+        which are the same unless the costs name other decisions.
 
     Raises
     ------
@@ -147,7 +171,7 @@ def to_onnx(
         file.metadata_props.add(key=key, value=json.dumps(labels))
     if path is not None:
         Path(path).write_bytes(file.SerializeToString())
-    return file
+    return DecisionFile(file)
 
 
 def _rows(X: Any) -> Any:

@@ -166,7 +166,11 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
     def plot(self, *, include_values: bool = True, **kwargs: Any) -> CostConfusionDisplay:
         """Draw the matrix, as in :meth:`sklearn.metrics.ConfusionMatrixDisplay.plot`."""
         text_kw, values_format = kwargs.get("text_kw") or {}, kwargs.get("values_format")
-        super().plot(include_values=False, **{"cmap": "Blues", **kwargs})
+        style: dict[str, Any] = {"cmap": "Blues"}
+        if (self.confusion_matrix < 0).any():  # benefits and costs differ in colour
+            largest = np.abs(self.confusion_matrix).max()
+            style = {"cmap": "RdBu_r", "im_kw": {"vmin": -largest, "vmax": largest}}
+        super().plot(include_values=False, **{**style, **kwargs})
         if self.im_.colorbar is not None:
             self.im_.colorbar.set_label("cost")
         if self.decisions is not None:

@@ -203,21 +203,6 @@ def heads():
     yield ["geometric mean", "", "", "", *(f"{value:.2f}" for value in mean)]
 
 
-def series():
-    """Networks on time series: ratios to the default over fits, and where nothing was chosen."""
-    labels = {
-        "alpha=0": "``alpha=0``, no heads",
-        "heads vote": "``combine_heads=True``",
-        "no temperature": "``temperature=1.0``, one network",
-        "rule, temperature": "rule around the network",
-        "MiniROCKET, logistic regression": "MiniROCKET in the rule",
-    }
-    yield ["method", "cost (s.e.)", "cost on other sets", "log loss", "CPU time", "fits"]
-    for name, *cells in rst_table("series")[2:]:  # after the default itself
-        shorter = [re.sub(r"\d+\.\d+", lambda m: f"{float(m[0]):.2f}", cell) for cell in cells]
-        yield [labels.get(name, name), *shorter]
-
-
 def series_sets():
     """Mean costs over the seeds, by set and network; MiniROCKET on the same seeds."""
     samples = {
@@ -541,7 +526,6 @@ TABLES = {
             vectors,
             images,
             heads,
-            series,
             series_sets,
             growth,
             ablation,

@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
 from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn.losses import CrossEntropy, Loss, OneSided, ProbabilisticLoss, Target
+from auxcst_sklearn.losses import (
+    CrossEntropy,
+    Loss,
+    OneSided,
+    ProbabilisticLoss,
+    SmoothOneSided,
+    Target,
+)
 
 COSTS = np.abs(np.subtract.outer(np.arange(5), np.arange(5))).astype(float)
 
@@ -119,3 +127,39 @@ def test_the_interface_of_a_loss_is_what_is_called():
         assert hasattr(Loss, name)
     assert OneSided().n_outputs(3, 5) == 5
     assert CrossEntropy().n_outputs(3, 5) == 3
+
+
+class Powered(Focal):
+    """With an argument that a search sets."""
+
+    def __init__(self, gamma=2.0):
+        self.gamma = gamma
+
+    def __call__(self, outputs, target):
+        return super().__call__(outputs, target) ** self.gamma
+
+
+@pytest.mark.parametrize("loss", [Powered(), CrossEntropy(), SmoothOneSided()])
+def test_a_search_sets_arguments_of_a_loss(digits, loss):
+    (name,) = loss.get_params()
+    network = CostSensitiveAuxMLP(1, 8, loss=loss, n_networks=1, max_epochs=2, random_state=0)
+    search = GridSearchCV(network, {f"loss__{name}": [0.5, 0.75]}, cv=2).fit(*digits)
+
+    (best,) = search.best_params_.values()
+    assert repr(search.best_estimator_.loss) == f"{type(loss).__name__}({name}={best})"
+    assert loss.get_params() == type(loss)().get_params()  # that of the caller stays as it is
+    found = [
+        network.set_params(**{f"loss__{name}": value}).fit(*digits).predict_cost(digits[0][:9])
+        for value in (0.5, 0.75)
+    ]
+    assert not np.allclose(*found)
+    assert loss.get_params() == {name: 0.75}
+
+
+def test_arguments_of_a_loss_are_checked_as_in_its_constructor():
+    loss = CrossEntropy(0.1)
+    for wrong in ({"smoothing": 1.5}, {"smothing": 0.2}):
+        with pytest.raises((ValueError, TypeError), match="smoothing|smothing"):
+            loss.set_params(**wrong)
+
+    assert loss == CrossEntropy(0.1)

@@ -69,7 +69,7 @@ def test_dropout_draws_from_its_own_generator():
 
 def linear_of(n_networks=3, scaled=None):
     torch.manual_seed(0)
-    layer = BatchedLinear(4, 3, n_networks, scaled).double()
+    layer = BatchedLinear(4, 3, [None] * n_networks, scaled).double()
     return layer, layer.weight.detach().numpy(), layer.bias.detach().numpy()
 
 
@@ -104,7 +104,7 @@ def test_each_network_starts_like_a_linear_layer():
     torch.manual_seed(0)
     expected = [torch.nn.Linear(4, 3) for _ in range(2)]
     torch.manual_seed(0)
-    layer = BatchedLinear(4, 3, 2)
+    layer = BatchedLinear(4, 3, [None] * 2)
 
     for i, linear in enumerate(expected):
         assert torch.equal(layer.weight[i], linear.weight)
@@ -129,7 +129,7 @@ def test_factors_of_some_inputs_are_learnt_and_start_at_one(trains):
 
 
 def test_heads_of_several_networks_compute_in_the_precision_of_their_weights():
-    head = BatchedHead(4, 3, 2)
+    head = BatchedHead(4, 3, [None] * 2)
     x = torch.rand(2, 4, 5)
     with torch.autocast("cpu", torch.bfloat16):
         found = head(x)

@@ -1,5 +1,3 @@
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -9,6 +7,8 @@ from auxcst_sklearn.modules import AuxNetwork
 from auxcst_sklearn.modules._layers import ACTIVATIONS
 from auxcst_sklearn.modules._mlp import AuxMLP
 from auxcst_sklearn.modules._tables import Standardize, UnitRange
+
+THREE = (None,) * 3  # networks, of torch's global generator
 
 
 def test_heads_stand_on_every_layer_that_is_named():
@@ -36,7 +36,7 @@ def states(network):
 def test_forward_agrees_with_an_independent_computation(n_sets, trains):
     inputs = Standardize(range(5), [0.5] * 5)
     network = AuxMLP(
-        5, 3, width=[7, 6], head_layers=[0], activation="tanh", inputs=inputs, n_networks=3
+        5, 3, width=[7, 6], head_layers=[0], activation="tanh", inputs=inputs, generators=THREE
     )
     network.double().train(trains)
     x = np.random.RandomState(0).normal(size=(n_sets, 4, 5))
@@ -62,13 +62,13 @@ def test_activations(activation):
     assert network(torch.ones(1, 4, 2)).shape == (1, 4, 2)
 
 
-def test_networks_that_are_joined_give_what_each_gives_alone():
-    networks = [
-        AuxMLP(5, 3, width=[7, 6], head_layers=[0], dropout=0.5, scaled=slice(1, 4))
-        for _ in range(3)
-    ]
-    alone = [copy.deepcopy(network).eval() for network in networks]
-    joined = AuxMLP.join(networks).eval()
+def test_several_networks_give_what_each_gives_alone():
+    def networks_of(*seeds):
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        given = {"width": [7, 6], "head_layers": [0], "dropout": 0.5, "scaled": slice(1, 4)}
+        return AuxMLP(5, 3, **given, generators=generators).eval()
+
+    alone, joined = [networks_of(seed) for seed in range(3)], networks_of(0, 1, 2)
     x = torch.randn(3, 9, 5)
 
     assert joined.n_networks == 3
@@ -89,7 +89,7 @@ def test_networks_that_are_joined_give_what_each_gives_alone():
 
 
 def test_networks_of_one_dropout_differ_in_their_masks():
-    network = AuxMLP(4, 2, width=[50], head_layers=[], dropout=0.5, n_networks=2)
+    network = AuxMLP(4, 2, width=[50], head_layers=[], dropout=0.5, generators=THREE[:2])
     network.hidden["hidden1"][2].generator = torch.Generator().manual_seed(0)
     dropped = []
     network.hidden["hidden1"][2].register_forward_hook(lambda *args: dropped.append(args[2] == 0))
@@ -101,7 +101,8 @@ def test_networks_of_one_dropout_differ_in_their_masks():
 
 def test_twenty_rows_get_the_same_alone_and_together():
     torch.manual_seed(0)
-    network = AuxMLP(20, 3, width=[33, 7], head_layers=[], activation="silu", n_networks=3).eval()
+    network = AuxMLP(20, 3, width=[33, 7], head_layers=[], activation="silu", generators=THREE)
+    network.eval()
     n = network.even_rows
     x = torch.randn(1, n, 20)
 

@@ -31,10 +31,9 @@ def make_networks(n=3, n_outputs=4, hidden_layers=("stage1.block1",)):
 def test_each_network_side_by_side_gives_what_it_gives_alone(n_sets, training):
     networks = make_networks()
     alone = [copy.deepcopy(network).train(training) for network in networks]
-    several = WrappedNetwork.join(networks).train(training)
+    several = SideBySide(networks).train(training)
     x = torch.randn(n_sets, 7, 1, 6, 6)
 
-    assert isinstance(several, SideBySide)
     assert several.n_networks == 3
     assert several.layers == ("stage1.block1", "output")
     outputs = several.forward_heads(x)
@@ -49,7 +48,7 @@ def test_each_network_side_by_side_gives_what_it_gives_alone(n_sets, training):
 
 def test_a_module_never_sees_the_dimension_of_networks():
     (alone,) = make_networks(1)
-    one = WrappedNetwork.join([alone]).eval()
+    one = SideBySide([alone]).eval()
     shapes = []
     alone.register_forward_pre_hook(lambda network, args: shapes.append(args[0].shape))
 
@@ -59,7 +58,7 @@ def test_a_module_never_sees_the_dimension_of_networks():
 
 
 def test_heads_of_all_networks_are_rescaled():
-    several = WrappedNetwork.join(make_networks()).eval()
+    several = SideBySide(make_networks()).eval()
     x = torch.randn(1, 7, 1, 6, 6)
     hidden, output = several.forward_heads(x)
     with torch.no_grad():
@@ -71,15 +70,15 @@ def test_heads_of_all_networks_are_rescaled():
 
 
 def test_the_precision_is_that_of_all_networks():
-    several = WrappedNetwork.join(make_networks())
+    several = SideBySide(make_networks())
     several.set_precision(True)
 
     assert all(network.bf16 for network in several.networks)
 
 
 def test_tensors_of_each_network_are_its_own():
-    pairs = [ClassAndCostNetwork(*pair) for pair in zip(make_networks(), make_networks(3, 8, ()))]
-    several = ClassAndCostNetwork.join(pairs).eval()
+    both = SideBySide(make_networks()), SideBySide(make_networks(n_outputs=8))
+    several = ClassAndCostNetwork(*both).eval()
     before, *_ = several.forward_heads(torch.ones(1, 2, 1, 6, 6))
     tensors = several.weights()
     with torch.no_grad():
@@ -89,14 +88,17 @@ def test_tensors_of_each_network_are_its_own():
     after, *_ = several.forward_heads(torch.ones(1, 2, 1, 6, 6))
     assert len(tensors) == 3
     assert [bool((b == a).all()) for b, a in zip(before, after)] == [True, False, True]
-    names = dict(pairs[0].named_parameters()) | dict(pairs[0].named_buffers())
-    assert len(tensors[0]) == len(names)
+    own = [list(part.networks[0].state_dict()) for part in (several.classes, several.costs)]
+    assert len(tensors[0]) == sum(map(len, own))
+    assert not any("head" in name for name in own[1])
     assert np.isfinite(sum(float(t.sum()) for t in tensors[0]))
 
 
-def twin():
-    classes = AuxMLP(4, 3, width=[8, 7], head_layers=[0])
-    return ClassAndCostNetwork(classes, AuxMLP(4, 6, width=[8, 7], head_layers=[]))
+def twin(*seeds):
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds or (0,)]
+    classes = AuxMLP(4, 3, width=[8, 7], head_layers=[0], generators=generators)
+    costs = AuxMLP(4, 6, width=[8, 7], head_layers=[0], generators=generators)
+    return ClassAndCostNetwork(classes, costs)
 
 
 def test_outputs_of_a_pair_stand_side_by_side():
@@ -129,14 +131,12 @@ def test_the_precision_of_a_pair_is_that_of_both():
     assert network.costs.bf16
 
 
-def test_pairs_that_are_joined_give_what_each_gives_alone():
-    pairs = [twin() for _ in range(3)]
-    alone = copy.deepcopy(pairs)
-    joined = ClassAndCostNetwork.join(pairs)
+def test_several_pairs_give_what_each_gives_alone():
+    alone, together = [twin(seed) for seed in range(3)], twin(0, 1, 2)
     x = torch.randn(1, 5, 4)
 
-    assert joined.n_networks == 3
+    assert together.n_networks == 3
     for i, pair in enumerate(alone):
-        for found, expected in zip(joined.forward_heads(x), pair.forward_heads(x), strict=True):
+        for found, expected in zip(together.forward_heads(x), pair.forward_heads(x), strict=True):
             torch.testing.assert_close(found[[i]], expected)
-        assert all(map(torch.equal, joined.weights()[i], (p[0] for p in pair.parameters())))
+        assert all(map(torch.equal, together.weights()[i], (p[0] for p in pair.parameters())))

@@ -103,15 +103,13 @@ def test_a_network_with_categories_keeps_its_vectors():
 @pytest.mark.parametrize("many", [[], [(3, [True, True, False, True])]])
 def test_networks_see_their_own_vectors_and_bins(many, n_sets):
     bins = PiecewiseLinear([0, 1, 1], [0.0, 0.0, 5.0], [4.0, 5.0, 2.0])
-    inputs = [feature_input(many=many, bins=bins) for _ in range(3)]
-    networks = [
-        AuxMLP(part.n_outputs, 2, width=[4], head_layers=[], inputs=part) for part in inputs
-    ]
+    seeds = [torch.Generator().manual_seed(i) for i in range(3)]
+    inputs = [feature_input(many=many, bins=bins, generators=[seed]) for seed in seeds]
     x = torch.stack([ROWS.roll(i, 0) for i in range(n_sets)])
     expected = torch.cat([part(x[[i % n_sets]]) for i, part in enumerate(inputs)]).detach()
-    joined = AuxMLP.join(networks).inputs
-    sees_bins = torch.tensor([1.0, 0.0, 1.0]).view(3, 1, 1)
-    joined.sees_bins = sees_bins
+    seeds = [torch.Generator().manual_seed(i) for i in range(3)]
+    joined = feature_input(many=many, bins=bins, generators=seeds)
+    sees_bins = torch.tensor([0.0, 1.0, 0.0]).view(3, 1, 1)
 
     found = joined(x).detach()
 

@@ -102,7 +102,9 @@ def test_the_default_is_one_small_file_and_the_exporter_prints_nothing(tmp_path,
     assert not recwarn.list
     assert "torchvision" not in "".join(capfd.readouterr())
     data = (tmp_path / "model.onnx").read_bytes()
-    assert data == file.SerializeToString()
+    assert data == file.SerializeToString() == file.model.SerializeToString()
+    assert len(repr(file).splitlines()) == 1
+    assert "inputs=['X'], outputs=['cost', 'index', 'probability']" in repr(file)
     assert len(data) <= 1.1 * weights_bytes(model)
     assert_agrees(model, rng.normal(size=(N, 20)) * 100, file)
 

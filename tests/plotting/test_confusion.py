@@ -191,3 +191,16 @@ def test_classes_as_decisions_of_a_classifier_without_decisions(data):
     paid = pd.crosstab(y, model.predict(X)) * DECIDED.to_numpy()[:, :3]
     np.testing.assert_allclose(display.confusion_matrix[:, :3], paid)
     np.testing.assert_array_equal(display.confusion_matrix[:, 3], 0)
+
+
+def test_benefits_and_costs_differ_in_colour():
+    y_true, y_pred, _ = predictions()
+    shift = COST_MATRIX - np.diag([4.0, 1, 2])
+    display = CostConfusionDisplay.from_predictions(y_true, y_pred, cost_matrix=shift)
+    plain = CostConfusionDisplay.from_predictions(y_true, y_pred, cost_matrix=COST_MATRIX)
+
+    low, high = display.im_.get_clim()
+    assert low == -high == -np.abs(display.confusion_matrix).max()
+    red, _, blue, _ = display.im_.cmap(display.im_.norm(display.confusion_matrix.min()))
+    assert blue > red
+    assert plain.im_.cmap.name == "Blues"

@@ -3,10 +3,11 @@ import pytest
 import torch
 from scipy import sparse
 
-from auxcst_sklearn._inputs.arrays import as_tensor
 from auxcst_sklearn._inputs.lazy_rows import LazyRows
 from auxcst_sklearn._training import batches as batches_module
+from auxcst_sklearn._training import runtime
 from auxcst_sklearn._training.batches import Batches
+from auxcst_sklearn._training.runtime import as_tensor
 from tests.training.few_rows import COST, LABEL, MATRIX, X, make_rows, order
 
 
@@ -79,12 +80,12 @@ def test_rows_that_do_not_fit_on_the_device_are_brought_there_batch_by_batch(mon
 def test_half_of_the_free_memory_of_a_gpu_is_for_the_training_set():
     free, _ = torch.cuda.mem_get_info()
 
-    assert batches_module.has_room("cuda", free // 4)
-    assert not batches_module.has_room("cuda", free)
+    assert runtime.has_room("cuda", free // 4)
+    assert not runtime.has_room("cuda", free)
 
 
 def test_the_memory_of_the_computer_has_room_for_what_is_already_there():
-    assert batches_module.has_room("cpu", 10**15)
+    assert runtime.has_room("cpu", 10**15)
 
 
 @pytest.mark.parametrize("kind", [LazyRows, sparse.csr_array])

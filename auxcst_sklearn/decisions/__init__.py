@@ -11,11 +11,11 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._checks.calls import warn
-from ._checks.classifiers import check_frequencies, check_probability
-from ._checks.data import check_row_order
-from ._checks.nesting import final_estimator, last_step
-from .costs._assignment import Capacity, assignments
+from .._checks.calls import warn
+from .._checks.classifiers import check_frequencies, check_probability
+from .._checks.data import check_row_order
+from .._checks.nesting import final_estimator, last_step
+from ._assignment import Capacity, assignments
 
 __all__ = ["adjust_prior", "assign", "decide", "estimate_prior", "shadow_prices"]
 __dir__ = __all__.copy  # without imported names
