@@ -28,7 +28,7 @@ from auxcst_sklearn._training.runtime import (
     thread_limit,
 )
 from auxcst_sklearn.losses import CrossEntropy
-from tests.factories import small_mlp
+from tests.factories import QUICK, small_mlp
 
 SMALL = nn.Linear(10, 10)
 LARGE = nn.Linear(1000, 1000)
@@ -156,7 +156,7 @@ def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tm
 @pytest.mark.usefixtures("two_threads")
 def test_a_stack_in_a_forked_worker():
     X, y = make_classification(100, 20, random_state=0)
-    network = CostSensitiveAuxMLP(3, 700, n_networks=2, max_epochs=1, random_state=0)
+    network = CostSensitiveAuxMLP(3, 700, n_networks=2, max_epochs=1, **QUICK)
     network.set_params(batch_size=128)
     with parallel_config("multiprocessing", n_jobs=2):
         found = cross_val_score(network, X, y, cv=2)
@@ -182,9 +182,9 @@ def ends_well(pid, seconds):
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_predicts_after_a_wide_fit():
     X, y = make_classification(1200, 50, random_state=0)
-    model = CostSensitiveAuxMLP(
-        1, 4000, n_networks=1, max_epochs=1, batch_size=1024, random_state=0
-    ).fit(X, y)
+    model = CostSensitiveAuxMLP(1, 4000, n_networks=1, max_epochs=1, batch_size=1024, **QUICK).fit(
+        X, y
+    )
     model.predict(X)  # its pool of threads stays behind in this process
 
     pid = os.fork()
