@@ -64,6 +64,14 @@ def test_the_documentation_is_short():
     assert sum(len(text.split()) for _, text in texts()) - words["README.rst"] <= 21_050
 
 
+def test_the_part_of_the_readme_on_the_first_page_has_no_link_to_another_part():
+    readme = (ROOT / "README.rst").read_text(encoding="utf-8")
+    part = readme.partition("documentation starts here.")[2].partition(".. It ends here.")[0]
+
+    assert part.count("code-block:: python") == 3
+    assert not re.findall(r"(?<!`)`[^`<]+`_", part)
+
+
 def test_pages_use_the_words_of_the_field():
     habits = "the pool|boostings|hands for|one more place|set up all|those of|that of|wants 0"
     assert not {page.name: found for page, text in texts() if (found := re.findall(habits, text))}
