@@ -311,9 +311,8 @@ def as_labels(y: Any, name: str, *, mixed: bool = False) -> NDArray[Any]:
     """Labels in one dimension, checked, as `plain_labels`."""
     check_labels(y, name, mixed=mixed)
     with numpy_arrays():
-        labels: NDArray[Any] = column_or_1d(
-            plain_labels(y) if isinstance(y, list | tuple) else on_host(y)
-        )
+        y = plain_labels(y) if isinstance(y, list | tuple) else on_host(y)
+        labels: NDArray[Any] = column_or_1d(y)
     return plain_labels(labels)
 
 

@@ -129,10 +129,8 @@ class CostNet(NeuralNet):
 
         The `last` rows are tried, because sequences are sorted by their length.
         """
-        free = (
-            free_memory(self.device) if n_rows > usual and self.iterator_valid__may_grow else None
-        )
-        if free is None:
+        grows = n_rows > usual and self.iterator_valid__may_grow
+        if not grows or (free := free_memory(self.device)) is None:
             return usual
         with neutral_torch_modes():
             nbytes = largest_output(self.module_, last(slice(max(0, n_rows - N_MEASURED), n_rows)))
@@ -181,10 +179,8 @@ class CostNet(NeuralNet):
         if training:
             return shuffled(dataset, self.batch_size, self.generators, group)
         most = EVALUATED_BYTES // (len(dataset) * dataset[0].row_nbytes)
-        size, n_rows = max(1, min(max(self.batch_size, self.predict_rows), most)), len(dataset[0])
-        size = self.rows_at_once(
-            size, n_rows, lambda last: dataset[0][torch.arange(n_rows)[last]][0]
-        )
+        usual, n = max(1, min(max(self.batch_size, self.predict_rows), most)), len(dataset[0])
+        size = self.rows_at_once(usual, n, lambda last: dataset[0][torch.arange(n)[last]][0])
         return Batches(dataset, group.from_first(size), group=group)
 
     def records(self, start: int) -> list[dict[str, Any]]:

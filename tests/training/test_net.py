@@ -7,9 +7,11 @@ from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 from torch import nn
 
+from auxcst_sklearn._training import net as net_module
+from auxcst_sklearn._training import plan as plan_module
 from auxcst_sklearn._training.runtime import Processes, largest_output
 from auxcst_sklearn.costs._account import Costs
-from tests.factories import small_mlp
+from tests.factories import small_cnn, small_mlp
 
 
 @pytest.fixture
@@ -96,3 +98,22 @@ def test_more_processes_than_gpus_are_an_error_in_one_sentence(monkeypatch):
     with pytest.raises(ValueError, match=r"^1000 processes train on .* GPUs; expected at most"):
         Processes(rank=3, size=1000).gpu()
     assert Processes().gpu() == "cuda"
+
+
+def test_batches_that_grow_with_the_memory_predict_alike(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 255, (300, 8, 8), dtype=np.uint8), np.arange(300) % 3
+    known = {"early_stopping": True, "batch_size": 16, "max_epochs": 1}
+    usual, larger = small_cnn(**known).fit(X, y), small_cnn(**known)
+    monkeypatch.setattr(plan_module, "PREDICTED", {**plan_module.PREDICTED, "values": 1280})
+    monkeypatch.setattr(net_module, "free_memory", lambda device: 2**24)
+    larger.fit(X, y)
+    sizes = []
+    larger.net_.module_.register_forward_hook(lambda *call: sizes.append(call[-1].shape[1]))
+
+    p = larger.predict_proba(X)
+
+    assert larger.net_.predict_rows == 20
+    np.testing.assert_allclose(p, usual.predict_proba(X), atol=1e-6)
+    assert larger.history_[0]["valid_loss"] == pytest.approx(usual.history_[0]["valid_loss"])
+    assert sizes == [4, 256, 44]  # of which the first tells how many there is memory for
