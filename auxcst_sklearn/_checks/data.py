@@ -9,6 +9,7 @@ from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
@@ -21,6 +22,13 @@ def numpy_arrays() -> Iterator[None]:
     """Make scikit-learn's checks return numpy arrays, whatever its ``array_api_dispatch``."""
     with config_context(array_api_dispatch=False):
         yield
+
+
+def on_host(values: Any) -> Any:
+    """A tensor of any device as an array, without its gradient; all else as it is."""
+    if not isinstance(values, torch.Tensor):
+        return values
+    return (values.float() if values.dtype == torch.bfloat16 else values).numpy(force=True)
 
 
 def is_frame(X: Any) -> bool:
@@ -191,7 +199,7 @@ class RowsByName(dict[str, Any]):
 def sliceable(X: Any) -> Any:
     """Arrays by name whose rows scikit-learn can count and select; all else as it is."""
     if not are_named(X) or hasattr(X, "shape"):
-        return X
+        return on_host(X)
     check_consistent_length(*X.values())
     return RowsByName({str(name): part for name, part in X.items()})
 
@@ -201,7 +209,8 @@ def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     check_no_mask(sample_weight, "sample_weight")
-    return _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
+    weight = on_host(sample_weight)
+    return _check_sample_weight(weight, like, dtype=np.float64, ensure_non_negative=True)
 
 
 def check_some_weight(weight: NDArray[Any]) -> None:
@@ -264,7 +273,7 @@ def check_labels(
     """
     check_no_mask(y, name)
     try:
-        labels = np.asarray(decoded(y))
+        labels = np.asarray(decoded(on_host(y)))
     except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
         return
     if isinstance(y, list | tuple) and labels.dtype.kind == "U":  # a gap is the text "nan"
@@ -290,7 +299,7 @@ def check_groups(groups: Any, X: Any) -> NDArray[Any]:
     """A group for each row of X; gaps are an error, as numpy makes one large group of them."""
     remedy = "Give each row whose group is not known a group of its own."
     check_labels(groups, "groups", remedy, mixed=isinstance(groups, list | tuple))
-    found: NDArray[Any] = np.asarray(groups)
+    found: NDArray[Any] = np.asarray(on_host(groups))
     if found.ndim == 0 or found.size != len(found):
         raise ValueError(f"groups has shape {found.shape}; expected (n_samples,).")
     if len(found) != (n := _num_samples(X)):
@@ -302,7 +311,8 @@ def as_labels(y: Any, name: str, *, mixed: bool = False) -> NDArray[Any]:
     """Labels in one dimension, checked, as `plain_labels`."""
     check_labels(y, name, mixed=mixed)
     with numpy_arrays():
-        labels: NDArray[Any] = column_or_1d(plain_labels(y) if isinstance(y, list | tuple) else y)
+        y = plain_labels(y) if isinstance(y, list | tuple) else on_host(y)
+        labels: NDArray[Any] = column_or_1d(y)
     return plain_labels(labels)
 
 

@@ -48,9 +48,9 @@ from .fit_steps import (
 from .parameters import NetParameters
 from .prediction import NetDecisionMixin
 
-# Number of rows used to detect a failed training, and the minimum excess cost per row, in units of
-# the mean cost above the smallest.
-COLLAPSE_ROWS, COLLAPSE_MARGIN = 1000, 0.05
+# Number of rows used to detect a failed training, of which some are tried first, and the minimum
+# excess cost per row, in units of the mean cost above the smallest.
+COLLAPSE_ROWS, FIRST_ROWS, COLLAPSE_MARGIN = 1000, 32, 0.05
 
 
 class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
@@ -332,14 +332,18 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
         """Warn if all predictions are one class, and another one would cost less."""
         if data.costs.matrices is not None:  # decisions depend on each row's costs
             return
-        X, n = data.X, len(data.costs)
-        if n > COLLAPSE_ROWS:  # at random, because every tenth row, say, may be of one class
-            X = X[np.random.RandomState(0).randint(n, size=COLLAPSE_ROWS)]
-        (cost,) = self.net_.predict_heads(self._inputs.transform(X))
-        chosen = np.unique(cost.argmin(axis=1))
+        # At random, because every tenth row, say, may be of one class. Nearly always, a few rows
+        # already show two decisions.
+        n, draw = len(data.costs), np.random.RandomState(0)
+        some = draw.randint(n, size=COLLAPSE_ROWS) if n > COLLAPSE_ROWS else draw.permutation(n)
+        for rows in (some[:FIRST_ROWS], some):
+            (cost,) = self.net_.predict_heads(self._inputs.transform(data.X[rows]))
+            chosen = np.unique(cost.argmin(axis=1))
+            if len(chosen) > 1:
+                return
         paid = np.average(data.costs.values, axis=0, weights=data.weight_of_costs)
         lost = paid - paid.min()
-        if len(chosen) == 1 and lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.statistics.unit:
+        if lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.statistics.unit:
             classes, best = self.decisions_.tolist(), int(paid.argmin())
             warn(
                 f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "

@@ -26,7 +26,7 @@ from .._checks.classifiers import (
     reweighting,
     weights_elsewhere,
 )
-from .._checks.data import as_labels, label_index, numpy_arrays, sliceable
+from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
 from .._checks.nesting import fit_arguments
 from .._inputs.samples import Sample
 from .calibration import (
@@ -213,7 +213,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
         sample = self._validate_sample(X, y, cost, sample_weight, groups, **fit_params)
         if sample.weight is not None:
-            fit_params["sample_weight"] = sample_weight
+            fit_params["sample_weight"] = on_host(sample_weight)
         fit_params = self._route(classifier, sample.groups, fit_params)
         warn_of_many_classes(self.calibration, len(sample.costs.classes))
         temperature = self._learn_temperature(classifier, sample, fit_params)

@@ -22,6 +22,7 @@ from .._checks.data import (
     check_some_weight,
     check_weight,
     numpy_arrays,
+    on_host,
     shorten,
 )
 from .._inputs.samples import Sample
@@ -318,7 +319,8 @@ class DecisionMixin(ClassifierMixin):
                     "scoring=cost_scorer.",
                 )
             with numpy_arrays():
-                return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+                given = {"sample_weight": on_host(sample_weight)}
+                return float(accuracy_score(on_host(y), self.predict(X), **given))
         cost_matrix = self.cost_matrix if cost is None else None
         costs = read_scored(X, y, cost, cost_matrix, sample_weight)
         decisions = decisions_of(self)
@@ -386,7 +388,7 @@ class BayesDecisionMixin(DecisionMixin):
         """
         check_labels(y, "y")
         check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups, **more)
-        labels = column_or_1d(y, warn=True)
+        labels = column_or_1d(on_host(y), warn=True)
         source = read_source(cost, self.cost_matrix, len(labels))
         costs = Costs.of_fit(labels, source, self.classes, self.decisions, y)
         self._given_prior(costs.classes)

@@ -24,7 +24,7 @@ from .._checks.calls import (
     unchanged_on_error,
 )
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
-from .._checks.data import are_named, check_no_mask
+from .._checks.data import are_named, check_no_mask, on_host
 from .._inputs.arrays import has_columns_of_fit
 from .._inputs.samples import Fold, Sample
 from .._training.folds import Unseen, folds
@@ -302,7 +302,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
         """The caller's rows, which can be selected; their values are checked by the members."""
         check_no_mask(X, "X")
-        (X,) = indexable(X)
+        (X,) = indexable(on_host(X))
         shape = getattr(X, "shape", None) or np.asarray(X, dtype=object).shape
         # One dimension is for texts, of which a pipeline makes features.
         if len(shape) < 2 and (are_named(X) or not all(isinstance(row, str) for row in X)):

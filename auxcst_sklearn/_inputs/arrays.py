@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from .._checks.calls import warn
-from .._checks.data import as_floats, check_frame, numpy_arrays
+from .._checks.data import as_floats, check_frame, numpy_arrays, on_host
 from ..modules._images import TRANSFORMS, ImageLayer
 from ..modules._tables import UnitRange
 from .lazy_rows import (
@@ -85,6 +85,7 @@ class Preprocessor:
 
     def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
+        X, y = on_host(X), on_host(y)
         alone = isinstance(y, str) and not reset and self.is_categorical is None
         validated = plain_rows(estimator, X) if alone else None
         if validated is None:

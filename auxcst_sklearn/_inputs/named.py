@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from .._checks.calls import BaseEstimator, error_context, warn
-from .._checks.data import check_no_mask, check_row_order, is_frame
+from .._checks.data import check_no_mask, check_row_order, is_frame, on_host
 from ..modules._named_rows import MASK, Layout, NamedRows
 from .arrays import Preprocessor
 from .lazy_rows import as_float32, check_resolution, checked_labels
@@ -150,12 +150,9 @@ def _converted(array: NDArray[Any], name: str, new: bool) -> NDArray[Any]:
 def _array(values: Any, name: str) -> NDArray[Any]:
     """Numbers in the type of the caller; of objects, in the type that holds them exactly."""
     check_no_mask(values, name)
-    if hasattr(values, "detach"):  # a tensor; numpy has no bfloat16
-        array = (values.float() if "bfloat16" in str(values.dtype) else values).numpy(force=True)
-    else:
-        array = np.asarray(values)
-        plain = np.array(array.tolist()) if array.dtype.kind == "O" else array
-        array = plain if plain.dtype.kind in "biuf" else array
+    array = np.asarray(on_host(values))
+    plain = np.array(array.tolist()) if array.dtype.kind == "O" else array
+    array = plain if plain.dtype.kind in "biuf" else array
     if array.dtype.kind not in "biuf" or array.ndim == 0 or 0 in array.shape[1:]:
         raise ValueError(
             f"{name} is read as {array.dtype} of shape {array.shape}; expected a dense array of "

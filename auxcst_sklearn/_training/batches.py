@@ -174,6 +174,9 @@ class Rows:
         return (self._dense(blocks, len(number)), self._target(number)), number
 
 
+# ---------------------------------------------------------------------------------- batches
+
+
 class Batches:
     """The batches of an epoch: shuffled by a generator of each set, or in order without generators.
 

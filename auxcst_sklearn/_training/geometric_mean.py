@@ -10,6 +10,8 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.model_selection import KFold
 
+from .runtime import one_blas_thread
+
 # Probabilities are clipped here, so that no single row decides on the weights.
 SMALLEST = 1e-6
 # A member with less than this share of the largest weight is dropped.
@@ -96,7 +98,8 @@ def mean_weights(
         # A dropped member is held at zero instead of being removed, so that positions stay those of
         # the members. The loop ends after at most M rounds.
         bounds = [(0.0, None if keep else 0.0) for keep in kept]
-        weights = minimize(loss, weights * kept, jac=True, method="L-BFGS-B", bounds=bounds).x
+        with one_blas_thread():
+            weights = minimize(loss, weights * kept, jac=True, method="L-BFGS-B", bounds=bounds).x
         dropped = kept & (weights < LEAST_SHARE * weights.max())
         if not dropped.any():
             break

@@ -25,10 +25,13 @@ from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork, copy_of
 from .batches import Batches, Rows, shuffled
 from .geometric_mean import MANY_CLASSES, SMALLEST
+from .plan import rows_by_memory
 from .runtime import (
     ALONE,
     Processes,
     densify,
+    free_memory,
+    largest_output,
     multiplications_per_row,
     neutral_torch_modes,
     processes,
@@ -49,8 +52,10 @@ from .state import (
 PADDED_ROWS = 20
 
 
-# Largest size in bytes of a batch of validation samples of all networks together.
+# Largest size in bytes of a batch of validation samples of all networks together, on a CPU.
 EVALUATED_BYTES = 2**26
+# Rows whose outputs tell how many a GPU has memory for.
+N_MEASURED = 4
 
 # Entries of a skorch history that its callbacks read, but the user does not need.
 SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_best"}
@@ -74,6 +79,9 @@ class CostNet(NeuralNet):
     generators: list[torch.Generator]
     device_generator: torch.Generator
 
+    # Whether a GPU may compute more rows at once; not if the user has set their number. The name
+    # makes it an argument for skorch, so that it is copied and saved with the others.
+    iterator_valid__may_grow: bool = True
     temperature: float = 1.0
     # Weights of heads and output in the geometric mean, which replaces the temperature.
     head_weights: NDArray[np.float64] | None = None
@@ -115,6 +123,18 @@ class CostNet(NeuralNet):
         """Samples of a batch without a gradient, under skorch's name for them."""
         n_rows: int = self.iterator_valid__batch_size
         return n_rows
+
+    def rows_at_once(self, usual: int, n_rows: int, last: Callable[[slice], Tensor]) -> int:
+        """Samples of a batch without a gradient: the usual number, or more if a GPU has memory.
+
+        The `last` rows are tried, because sequences are sorted by their length.
+        """
+        grows = n_rows > usual and self.iterator_valid__may_grow
+        if not grows or (free := free_memory(self.device)) is None:
+            return usual
+        with neutral_torch_modes():
+            nbytes = largest_output(self.module_, last(slice(max(0, n_rows - N_MEASURED), n_rows)))
+        return rows_by_memory(usual, self.batch_size, nbytes, free)
 
     # --------------------------------------------------------------- training
 
@@ -159,8 +179,9 @@ class CostNet(NeuralNet):
         if training:
             return shuffled(dataset, self.batch_size, self.generators, group)
         most = EVALUATED_BYTES // (len(dataset) * dataset[0].row_nbytes)
-        size = max(1, min(max(self.batch_size, self.predict_rows), most))
-        return Batches(dataset, size, group=group)
+        usual, n = max(1, min(max(self.batch_size, self.predict_rows), most)), len(dataset[0])
+        size = self.rows_at_once(usual, n, lambda last: dataset[0][torch.arange(n)[last]][0])
+        return Batches(dataset, group.from_first(size), group=group)
 
     def records(self, start: int) -> list[dict[str, Any]]:
         """The records of the finished epochs from `start` on, for the user."""
@@ -342,17 +363,21 @@ class CostNet(NeuralNet):
         """Results of all rows in float64, computed batch by batch."""
         n = X.shape[0]
         few = n <= PADDED_ROWS
-        size = self.module_.even_rows if few else self.predict_rows
         arrays: list[np.ndarray] = []
-        limit = thread_limit(min(size, n) * self.multiplications_per_row)
         lengths = None if few else self.module_.lengths(X)
         # Rows of similar length share a batch, which is cut to its longest row.
         order = None if lengths is None else lengths.argsort().numpy()
+
+        def read(rows: Any) -> Tensor:
+            return densify(X[rows if order is None else order[rows]]).to(self.device)
+
+        usual = self.module_.even_rows if few else self.predict_rows
+        size = self.rows_at_once(usual, n, read)
+        limit = thread_limit(min(size, n) * self.multiplications_per_row)
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
                 rows: Any = slice(start, start + size)
-                rows = rows if order is None else order[rows]
-                x = densify(X[rows]).to(self.device)
+                x = read(rows)
                 m = len(x)
                 if few:  # a copy, because rounding may depend on the position in memory
                     padded = x.new_zeros((size, *x.shape[1:]))
@@ -362,7 +387,7 @@ class CostNet(NeuralNet):
                 if not arrays:  # one array for all: many small ones fragment the memory
                     arrays = [np.empty((n, *r.shape[1:])) for r in results]
                 for whole, part in zip(arrays, results):
-                    whole[rows] = part
+                    whole[rows if order is None else order[rows]] = part
         return arrays
 
     # ----------------------------------------------------------------- state

@@ -18,7 +18,7 @@ import torch
 from .._checks.calls import warn
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, ProbabilisticLoss
-from .runtime import processes
+from .runtime import is_gpu, processes
 
 # With fewer samples, none are validation samples.
 FEWEST_TO_VALIDATE = 10
@@ -35,8 +35,10 @@ MANY_INPUTS = 256
 MODULE_RATE, PRETRAINED_LR_FACTOR = 1e-3, 0.1
 ENCODER_RATE, ENCODER_LR_FACTOR = 5e-3, 0.02
 
-# Largest batch of a CPU, where no plateaus lower a higher rate.
+# Largest batch without plateaus, which lower a higher rate; and with them, by the device: a GPU
+# computes a step of thousands of samples as fast as one of a few.
 LARGEST_BATCH = 128
+LARGEST_OF_PLATEAUS, LARGEST_ON_GPU = 512, 4096
 # Beyond each of these numbers of samples, an epoch has more steps, and plateaus are an epoch
 # shorter.
 LONG_EPOCHS = 15_000, 50_000, 500_000
@@ -47,6 +49,9 @@ RATES, RATES_OF_LONG_EPOCHS = (1, 1 / 4, 1 / 16), (1, 1 / 8)
 # the activations of a transformer take thousands of times the memory of its tokens.
 PREDICTED = {"samples": 2**12, "values": 2**19, "steps": 2**14, "words": 2**20}
 FEWEST_PREDICTED = 256  # samples, however many networks
+# A GPU computes more at once: until the largest output of a module fills this part of its memory,
+# but at most this multiple of the batches of the training.
+SHARE_OF_MEMORY, MORE_THAN_TRAINING = 1 / 20, 16
 
 Scaling = Literal["none", "each", "as_needed"]
 
@@ -133,7 +138,8 @@ class Plan:
     precision : {"float32", "bf16"}
         Arithmetic of the hidden layers.
     predict_rows : int
-        Samples that are predicted at once.
+        Samples that are predicted at once on a CPU; a GPU takes more if its memory allows, unless
+        `net_params` has their number.
     stream : bool
         Whether this is a call of `partial_fit`.
     """
@@ -186,10 +192,11 @@ def make_plan(
     n_networks = before.n_networks if before else _n_networks(p, n, network, pretrained, learns)
     rate, factor = _rates(p, sizes, network, pretrained, stops, before)
     learns_now = learns and is_validated
+    device = before.device if before else device
     return Plan(
-        device=before.device if before else device,
+        device=device,
         n_networks=n_networks,
-        batch_size=_batch_size(p, n, stops, before if stream else None),
+        batch_size=_batch_size(p, n, stops, device, before if stream else None),
         learning_rate=rate,
         pretrained_lr_factor=factor,
         schedule=_schedule(p.schedule, stream),
@@ -222,6 +229,16 @@ def resolve_device(device: str) -> str:
     if device in ("auto", "cuda") and torch.cuda.is_available():
         return processes().gpu()
     return "cpu" if device == "auto" else device
+
+
+def rows_by_memory(usual: int, batch_size: int, row_nbytes: int, free: int) -> int:
+    """Samples of a batch without a gradient on a GPU with `free` bytes of memory.
+
+    `row_nbytes` is the size of the largest output of a module for one sample. A power of two hardly
+    ever changes with the free memory, so that repeated fits compute alike.
+    """
+    fitting = int(free * SHARE_OF_MEMORY) // max(1, row_nbytes)
+    return max(usual, min(MORE_THAN_TRAINING * batch_size, 1 << max(0, fitting.bit_length() - 1)))
 
 
 def n_folds_for(n_samples: int) -> int:
@@ -298,16 +315,18 @@ def _default_rates(
     return PLATEAU_RATE if sizes.n_inputs <= MANY_INPUTS else PLATEAU_RATE / 2, 1.0
 
 
-def _batch_size(p: Any, n: int, stops: bool, earlier: Plan | None) -> int:
+def _batch_size(p: Any, n: int, stops: bool, device: str, earlier: Plan | None) -> int:
     """Samples per step: more for many samples, so that an epoch has enough steps.
 
-    The higher rate of plateaus suits larger batches: 256, and more where an epoch has 200 steps.
+    The higher rate of plateaus suits larger batches: 256, and more where an epoch has 200 steps. On
+    a GPU an epoch of more samples keeps its 200 steps, because each takes as long as any other.
     """
     if p.batch_size != "auto":
         return int(p.batch_size)
     largest = LARGEST_BATCH
     if p.schedule == "plateau" and stops:
-        largest = int(np.clip(n // 200, 256, 512))
+        most = LARGEST_ON_GPU if is_gpu(device) else LARGEST_OF_PLATEAUS
+        largest = int(np.clip(n // 200, 256, most))
     size = int(np.clip(n // 32, 16, largest))
     # The first block of a stream may be tiny, but then many small steps for later blocks take long.
     return max(size, earlier.batch_size) if earlier else size

@@ -12,16 +12,19 @@ import math
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import cache
 from multiprocessing import context, current_process
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 from torch import distributed as dist
+from torch.overrides import TorchFunctionMode
 
 from ..modules._layers import SEEDING
 
@@ -71,6 +74,21 @@ def _threads(multiplications: float, usual: int) -> int:
         return int(named)
     is_main = threading.current_thread() is threading.main_thread()
     return usual if is_main and not current_process().daemon else 1  # as workers of loky are
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The libraries for linear algebra of numpy and scipy; finding them takes 1 ms."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Limit the algebra of a few numbers to one thread: several only wait for each other.
+
+    The number is one for all threads, so that only the main thread changes and restores it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    return _blas().limit(limits=1) if is_main else nullcontext()
 
 
 def multiplications_per_row(module: nn.Module) -> float:
@@ -156,6 +174,11 @@ def seeded(seed: int) -> Iterator[None]:
             torch.set_default_dtype(dtype)
 
 
+def draw_seed(rng: np.random.RandomState) -> int:
+    """Draw a seed."""
+    return int(rng.randint(np.iinfo(np.int32).max))
+
+
 def densify(X: Any) -> Tensor:
     """Rows as a dense tensor, which shares the memory of an array where it can."""
     if isinstance(X, Tensor):
@@ -173,27 +196,56 @@ def is_shareable(array: NDArray[Any]) -> bool:
     return bool(array.flags.writeable and min(array.strides) >= 0)
 
 
+def is_gpu(device: str) -> bool:
+    """Whether a device is a GPU, whose sizes differ from those of a CPU."""
+    return torch.device(device).type == "cuda"
+
+
+def free_memory(device: str) -> int | None:
+    """Bytes that a GPU has left, with those that torch keeps for later; None of other devices."""
+    if not is_gpu(device):
+        return None
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0] + kept)
+
+
 def has_room(device: str, n_bytes: int) -> bool:
     """Whether a training set fits on a device, together with a network and its batches."""
-    if torch.device(device).type != "cuda":
-        return True
-    free, _ = torch.cuda.mem_get_info(device)
-    return n_bytes <= free / 2
+    free = free_memory(device)
+    return free is None or n_bytes <= free / 2
 
 
 def to_device(x: Tensor, device: str) -> Tensor:
     """Copy rows to the device; to a GPU asynchronously from pinned memory."""
-    if torch.device(device).type == "cuda":
+    if is_gpu(device):
         return x.pin_memory().to(device, non_blocking=True)
     return x.to(device)
 
 
-# ---------------------------------------------------------------------------------- batches
+class _Largest(TorchFunctionMode):
+    """Notes the size of the largest tensor that a thread computes; views of weights are none."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.weights = {p.untyped_storage().data_ptr() for p in module.parameters()}
+        self.nbytes = 0
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Compute a function, and note the size of its output."""
+        output = function(*args, **(kwargs or {}))
+        if isinstance(output, Tensor) and output.untyped_storage().data_ptr() not in self.weights:
+            self.nbytes = max(self.nbytes, output.nbytes)
+        return output
 
 
-def draw_seed(rng: np.random.RandomState) -> int:
-    """Draw a seed."""
-    return int(rng.randint(np.iinfo(np.int32).max))
+@torch.no_grad()
+def largest_output(module: nn.Module, x: Tensor) -> int:
+    """Bytes of the largest output of any layer for one of some samples, in evaluation mode."""
+    with _Largest(module) as largest:
+        module.eval()(x.unsqueeze(0))
+    return -(-max(largest.nbytes, x.nbytes) // len(x))
 
 
 # ----------------------------------------------------------------------------------------- log
@@ -234,9 +286,19 @@ class Processes(NamedTuple):
         return int(of_rank[0]) if self.rank else seed
 
     def gpu(self) -> str:
-        """The GPU of this process; torchrun and Ray set LOCAL_RANK."""
-        index = int(os.environ.get("LOCAL_RANK", torch.cuda.current_device()))
-        return "cuda" if self.size == 1 else f"cuda:{index % torch.cuda.device_count()}"
+        """The GPU of this process; torchrun and Ray set LOCAL_RANK.
+
+        Where CUDA_VISIBLE_DEVICES is set, each process may see GPUs of its own.
+        """
+        if self.size == 1:
+            return "cuda"
+        n_processes, n_gpus = int(os.environ.get("LOCAL_WORLD_SIZE", 1)), torch.cuda.device_count()
+        if n_processes > n_gpus and "CUDA_VISIBLE_DEVICES" not in os.environ:
+            raise ValueError(
+                f"{n_processes} processes train on a machine with {n_gpus} GPUs; expected at most "
+                f"one for each, as by torchrun --nproc-per-node={max(n_gpus, 1)}."
+            )
+        return f"cuda:{int(os.environ.get('LOCAL_RANK') or torch.cuda.current_device()) % n_gpus}"
 
     def from_first(self, value: Any) -> Any:
         """The value of rank 0."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks.data import LABEL_REMEDY, plain_labels, same_labels, shorten
+from .._checks.data import LABEL_REMEDY, on_host, plain_labels, same_labels, shorten
 from ._labelled import LabelledCosts
 
 Kind = Literal["matrix", "matrices", "vectors"]
@@ -164,7 +164,7 @@ def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
 
 def as_numbers(costs: Any) -> NDArray[Any]:
     """Costs as an array; raises a TypeError with the reason if they are no numbers."""
-    values = np.asarray(costs)
+    values = np.asarray(on_host(costs))
     if values.dtype.kind not in "biufO":
         raise TypeError(f"its values are of type {values.dtype}")
     if np.ma.is_masked(costs):

@@ -406,6 +406,31 @@ def digits():
         yield [method, *(f"{value:.2f}" for value in values)]
 
 
+def gpu():
+    """Seconds of a fit on a GPU, means of the repeats, beside a plain torch loop."""
+    labels = {
+        "mlp": "perceptron, 3 layers of 256",
+        "cnn": "``CostSensitiveAuxCNN``, 32 x 32",
+        "net": "SqueezeNet, 224 x 224",
+        "tokens": "transformer, 6 blocks of 384",
+    }
+    found = json.loads(read("gpu.json"))
+    seconds = {
+        (run["case"], run["batch_size"], run["precision"], run["method"]): np.mean(run["seconds"])
+        for run in found["fits"]
+    }
+    yield ["network", "samples", "epochs", "batch size", "s", "plain torch", "bf16", "plain, bf16"]
+    for case in found["cases"]:
+        for size in sorted({key[1] for key in seconds}):
+            keys = [
+                (case["name"], size, precision, method)
+                for precision in ("float32", "bf16")
+                for method in ("ours", "raw")
+            ]
+            times = (f"{seconds[key]:.1f}" if key in seconds else "-" for key in keys)
+            yield [labels[case["name"]], f"{case['rows']:,}", case["epochs"], size, *times]
+
+
 def when():
     """When to use the package: ratios to rivals with their intervals."""
     from benchmarks.first_page import rows
@@ -511,6 +536,7 @@ TABLES = {
             rivals,
             estimators,
             digits,
+            gpu,
             when,
             keel,
             methods,

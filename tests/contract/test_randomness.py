@@ -19,7 +19,7 @@ from torch.optim.lr_scheduler import StepLR
 
 
 def weights(network):
-    return np.concatenate([p.detach().ravel().numpy() for p in network.net_.module_.parameters()])
+    return np.concatenate([p.ravel().numpy(force=True) for p in network.net_.module_.parameters()])
 
 
 def assert_same(network, other):

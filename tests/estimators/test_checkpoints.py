@@ -26,16 +26,18 @@ X = X.astype(np.float32)
 SKEWED = np.exp(2 * np.random.default_rng(0).normal(size=(400, 3)))  # long tails: columns with bins
 IS_LARGE = (SKEWED[:, 0] > 1).astype(int)
 COST = np.array([[0, 1, 4], [2, 0, 1], [5, 1, 0.0]])
+# A process that was forked cannot use a GPU that its parent has used.
+ON_CPU = {"random_state": 0, "device": "cpu"}
 
 
 def mlp(**changes):
     given = {"depth": 2, "width": 8, "max_epochs": 8, "patience": 4, "cost_matrix": COST}
-    return CostSensitiveAuxMLP(**{**given, "random_state": 0, **changes})
+    return CostSensitiveAuxMLP(**{**given, **ON_CPU, **changes})
 
 
 def cnn(**changes):
     given = {"image_shape": (1, 2, 4), "channels": (4, 4), "max_epochs": 4}
-    return CostSensitiveAuxCNN(**{**given, "random_state": 0, **changes})
+    return CostSensitiveAuxCNN(**{**given, **ON_CPU, **changes})
 
 
 def make_module():
@@ -46,7 +48,7 @@ def make_module():
 
 
 def net(**changes):
-    return CostSensitiveAuxNet(make_module, **{"max_epochs": 4, "random_state": 0, **changes})
+    return CostSensitiveAuxNet(make_module, **{"max_epochs": 4, **ON_CPU, **changes})
 
 
 def state_of(model):

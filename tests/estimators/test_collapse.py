@@ -8,6 +8,7 @@ import torch
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
+from auxcst_sklearn import CostSensitiveAuxNet
 from tests.factories import small_mlp
 
 X, Y = make_classification(400, 6, n_informative=4, n_classes=3, random_state=0)
@@ -47,3 +48,23 @@ def test_one_that_chooses_well_does_not(matrix):
         small_mlp(max_epochs=2, cost_matrix=matrix, loss="one_sided").fit(
             X, Y, sample_weight=weight
         )
+
+
+class NoteRows(torch.nn.Sequential):
+    """A module that notes the rows of each call in evaluation mode."""
+
+    seen: list[int] = []
+
+    def forward(self, x):
+        if not self.training:
+            self.seen.append(len(x))
+        return super().forward(x)
+
+
+def test_a_few_rows_suffice_if_they_get_two_decisions():
+    layers = torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3)
+    model = CostSensitiveAuxNet(
+        NoteRows(*layers), alpha=0, max_epochs=5, temperature=1.0, pretrained=False, n_networks=1
+    )
+    model.fit(X, Y)
+    assert NoteRows.seen[-1] == 32

@@ -43,7 +43,7 @@ def module_with_weights():
 def fine_tuned(rows, **parameters):
     X, y = rows
     known = {"cost_matrix": COST, "max_epochs": 8, "validation_fraction": 0.3, "random_state": 0}
-    model = CostSensitiveAuxNet(module_with_weights(), **known | parameters)
+    model = CostSensitiveAuxNet(module_with_weights(), device="cpu", **known | parameters)
     return model.fit(X[:1000], y[:1000])
 
 

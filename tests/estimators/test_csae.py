@@ -68,7 +68,9 @@ def test_first_loss_is_that_of_the_untrained_weights(digits):
         def _pretrain_layer(self, net, autoencoder, *args):
             if not start:
                 state = autoencoder.state_dict().items()
-                start.update({name: value.double().numpy().copy() for name, value in state})
+                start.update(
+                    {name: value.double().numpy(force=True).copy() for name, value in state}
+                )
             return super()._pretrain_layer(net, autoencoder, *args)
 
     params = make_model(corruption=0.0, batch_size=len(y), pretrain_epochs=1).get_params()

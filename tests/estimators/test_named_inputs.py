@@ -22,6 +22,7 @@ from auxcst_sklearn import (
     CostSensitiveEnsembleClassifier,
 )
 from auxcst_sklearn.metrics import compare_costs
+from auxcst_sklearn.modules._named_rows import cut_length
 
 N, LENGTH, WORDS = 160, 9, 30
 COST = np.array([[0.0, 1, 5], [2, 0, 1], [4, 1, 0]])
@@ -147,7 +148,7 @@ def net(module=Encoder, **parameters):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return net(max_epochs=20, batch_size=16).fit(X, y)
+    return net(max_epochs=20, batch_size=16, device="cpu").fit(X, y)
 
 
 def padded(by):
@@ -223,12 +224,20 @@ def test_a_head_may_read_a_function_of_layer_and_inputs():
         net(head_input=lambda x, inputs: x).fit(X, y)
 
 
+def test_a_gpu_sees_few_lengths_and_a_cpu_no_needless_padding():
+    lengths = range(5, 60)
+    on_gpu = {cut_length(n, "cuda") for n in lengths}
+    assert len(on_gpu) <= 8
+    assert max(on_gpu) < 60 + 8
+    assert [cut_length(n, "cpu") for n in lengths] == [*lengths]
+
+
 def test_batches_have_rows_of_similar_length():
     Encoder.seen.clear()
     many = {name: np.tile(values, (8, 1)) for name, values in X.items()}
-    net(max_epochs=1).fit(many, np.tile(y, 8))
+    net(max_epochs=1, device="cpu").fit(many, np.tile(y, 8))
     shapes = [shape for shape in Encoder.seen if shape[0] == 32]
-    assert len(shapes) == 8 * N // 32 + 1  # with a check of the last step
+    assert len(shapes) == 8 * N // 32 + 2  # with checks of the last step and of the decisions
     widths = np.array([shape[1] for shape in shapes])
     assert widths.max() == LENGTH  # of the longest row
     assert widths.mean() < length.mean() + 0.5

@@ -27,7 +27,7 @@ def start_weights(model):
     module = model.net_.module_
 
     def arrays(layer):
-        weight, bias = (p.detach().numpy().astype(float) for p in (layer.weight, layer.bias))
+        weight, bias = (p.numpy(force=True).astype(float) for p in (layer.weight, layer.bias))
         return [weight[0], bias[0, :, 0]]
 
     hidden = [arrays(layer[0]) for layer in module.hidden.values()]

@@ -8,7 +8,7 @@ from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxNet
 from auxcst_sklearn.losses import CrossEntropy
-from tests.factories import small_cnn, small_mlp, small_net, small_stack
+from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 
 N, K = 60, 3
 RNG = np.random.default_rng(0)
@@ -52,7 +52,7 @@ IMAGES = RNG.integers(0, 256, size=(N, 1, 8, 8), dtype=np.uint8)
 SAMPLE_COSTS = RNG.uniform(1, 9, size=(N, K)) * (np.arange(K) != Y[:, np.newaxis])
 FITTED = {
     "several networks": lambda: small_stack(cost_matrix=COSTS).fit(X, Y),
-    "default": lambda: CostSensitiveAuxMLP(max_epochs=2, random_state=0).fit(skewed(), Y),
+    "default": lambda: CostSensitiveAuxMLP(max_epochs=2, **QUICK).fit(skewed(), Y),
     "costs": lambda: small_mlp(loss="one_sided", cost_matrix=COSTS).fit(X, Y),
     "costs of samples": lambda: small_mlp().fit(X, Y, cost=SAMPLE_COSTS),
     "temperature": lambda: small_mlp(loss=CrossEntropy(0.1), temperature=2.5).fit(X, Y),
@@ -143,7 +143,7 @@ def test_what_has_no_such_output_is_an_error():
 
 
 def test_a_network_called_with_samples_says_what_takes_them():
-    model = CostSensitiveAuxNet(Pixels, max_epochs=1, random_state=0).fit(IMAGES, Y)
+    model = CostSensitiveAuxNet(Pixels, max_epochs=1, **QUICK).fit(IMAGES, Y)
     rows = torch.from_numpy(IMAGES[:6])
     with pytest.raises(ValueError, match=r"first dimension of the inputs is 6; .*to_module\(\)"):
         model.net_.module_(rows)

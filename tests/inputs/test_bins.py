@@ -10,6 +10,7 @@ from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._inputs.scaling import FeatureStatistics, scaling_of
 from auxcst_sklearn._inputs.tables import MOST_BINS, Bins
 from auxcst_sklearn.modules._tables import PiecewiseLinear
+from tests.factories import QUICK
 
 N = 2000
 
@@ -84,7 +85,7 @@ def waves(n, seed):
 
 
 def small_model(**changes):
-    given = {"depth": 2, "width": 16, "max_epochs": 12, "random_state": 0}
+    given = {"depth": 2, "width": 16, "max_epochs": 12, **QUICK}
     return CostSensitiveAuxMLP(**{**given, **changes})
 
 

@@ -110,11 +110,11 @@ def test_decisions_far_below_the_smoothing_are_good():
         return X, (rng.random(n) < rate).astype(int), rate
 
     model = CostSensitiveAuxMLP(cost_matrix=[[0, 1], [1000, 0]], random_state=0)
-    (X, y, _), (X_test, _, rate) = draw(4000), draw(20_000)
+    (X, y, _), (X_test, _, rate) = draw(12_000), draw(20_000)
     alarm = model.fit(X, y).predict(X_test) == 1
     cost = np.where(alarm, 1 - rate, 1000 * rate).mean()
     possible = np.minimum(1 - rate, 1000 * rate).mean()
-    assert possible <= cost < 1.2 * possible  # always to alarm: 1.4
+    assert possible <= cost < 1.3 * possible  # always to alarm: 1.4; random states 1.14 to 1.21
 
 
 def test_no_cost_can_outweigh_what_the_samples_cannot_show():

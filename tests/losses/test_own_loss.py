@@ -19,6 +19,7 @@ from auxcst_sklearn.losses import (
     SmoothOneSided,
     Target,
 )
+from tests.factories import QUICK
 
 COSTS = np.abs(np.subtract.outer(np.arange(5), np.arange(5))).astype(float)
 
@@ -70,9 +71,7 @@ def graded():
 
 
 def small(loss, **parameters):
-    return CostSensitiveAuxMLP(
-        2, 32, loss=loss, max_epochs=15, n_networks=2, random_state=0, **parameters
-    )
+    return CostSensitiveAuxMLP(2, 32, loss=loss, max_epochs=15, n_networks=2, **QUICK, **parameters)
 
 
 def test_costs_follow_from_the_probabilities(digits):

@@ -1,10 +1,17 @@
+import pickle
+
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
+from torch import nn
 
+from auxcst_sklearn._training import net as net_module
+from auxcst_sklearn._training import plan as plan_module
+from auxcst_sklearn._training.runtime import Processes, largest_output
 from auxcst_sklearn.costs._account import Costs
-from tests.factories import small_mlp
+from tests.factories import small_cnn, small_mlp
 
 
 @pytest.fixture
@@ -56,3 +63,57 @@ def test_costs_of_classes_are_not_expanded_when_training_continues(data, monkeyp
     monkeypatch.delattr(Costs, "vectors")
 
     assert len(model.fit(*data).history_) == 6
+
+
+class Attention(nn.Module):
+    """A table of weights that is larger than what it computes: scores of each pair of positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.rand(3, 5000))
+
+    def forward(self, x):  # (n_sets, n_samples, n_positions, 3)
+        return (x @ self.table.T.T[:, :3] @ x.mT).softmax(-1).sum((-1, -2))
+
+
+def test_memory_is_measured_by_the_largest_output_of_one_sample():
+    rows = torch.ones(4, 50, 3)
+    assert largest_output(Attention(), rows) == 50 * 50 * 4
+    assert largest_output(nn.Flatten(2), rows) == 50 * 3 * 4
+
+
+def test_a_number_of_samples_at_once_that_the_user_set_stays_on_any_device(data):
+    usual, given = small_mlp(), small_mlp(net_params={"iterator_valid__batch_size": 7})
+    for model, may_grow in ((usual, True), (given, False)):
+        net = pickle.loads(pickle.dumps(model.fit(*data))).net_
+        assert net.iterator_valid__may_grow is may_grow
+        assert net.copied().iterator_valid__may_grow is may_grow
+    assert net.predict_rows == 7
+
+
+def test_more_processes_than_gpus_are_an_error_in_one_sentence(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1000")
+
+    with pytest.raises(ValueError, match=r"^1000 processes train on .* GPUs; expected at most"):
+        Processes(rank=3, size=1000).gpu()
+    assert Processes().gpu() == "cuda"
+
+
+def test_batches_that_grow_with_the_memory_predict_alike(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 255, (300, 8, 8), dtype=np.uint8), np.arange(300) % 3
+    known = {"early_stopping": True, "batch_size": 16, "max_epochs": 1}
+    usual, larger = small_cnn(**known).fit(X, y), small_cnn(**known)
+    monkeypatch.setattr(plan_module, "PREDICTED", {**plan_module.PREDICTED, "values": 1280})
+    monkeypatch.setattr(net_module, "free_memory", lambda device: 2**24)
+    larger.fit(X, y)
+    sizes = []
+    larger.net_.module_.register_forward_hook(lambda *call: sizes.append(call[-1].shape[1]))
+
+    p = larger.predict_proba(X)
+
+    assert larger.net_.predict_rows == 20
+    np.testing.assert_allclose(p, usual.predict_proba(X), atol=1e-6)
+    assert larger.history_[0]["valid_loss"] == pytest.approx(usual.history_[0]["valid_loss"])
+    assert sizes == [4, 256, 44]  # of which the first tells how many there is memory for

@@ -13,7 +13,7 @@ from auxcst_sklearn import (
     CostSensitiveAuxNet,
     CSAEPretrainedMLP,
 )
-from auxcst_sklearn._training.plan import NetworkFacts, Plan, Sizes, make_plan
+from auxcst_sklearn._training.plan import NetworkFacts, Plan, Sizes, make_plan, rows_by_memory
 from auxcst_sklearn.costs._statistics import CostStatistics
 from tests.factories import small_mlp
 
@@ -28,10 +28,12 @@ def statistics(highest=1.0):
     return CostStatistics(np.array([500.0, 500.0]), np.array([[0.0, highest], [1.0, 0.0]]))
 
 
-def plan_of(estimator, n_samples=1000, network=None, *, costs=None, stream=False, **sizes):
+def plan_of(
+    estimator, n_samples=1000, network=None, *, costs=None, stream=False, device="cpu", **sizes
+):
     sizes = Sizes(n_samples=n_samples, n_inputs=sizes.pop("n_inputs", 10), **sizes)
     given = estimator.get_params(deep=False), sizes, costs or statistics()
-    return make_plan(*given, "cpu", network, stream=stream)
+    return make_plan(*given, device, network, stream=stream)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,39 @@ def test_tables_are_planned_by_their_number_of_samples(n, batch, patience, n_net
     assert (plan.batch_size, plan.patience, plan.n_networks) == (batch, patience, n_networks)
     assert (len(plan.plateau_rates), plan.learning_rate, plan.early_stopping) == (n_rates, 8e-3, 1)
     assert plan.validates
+
+
+@pytest.mark.parametrize(("n", "batch"), [(102_000, 510), (300_000, 1500), (10**6, 4096)])
+def test_an_epoch_of_many_samples_has_200_steps_on_a_gpu(n, batch):
+    on_gpu = plan_of(CostSensitiveAuxMLP(), n, device="cuda")
+
+    assert replace(on_gpu, device="cpu", batch_size=512) == replace(
+        plan_of(CostSensitiveAuxMLP(), n), batch_size=512
+    )
+    assert on_gpu.batch_size == batch
+    assert plan_of(CostSensitiveAuxMLP(batch_size=50), n, device="cuda").batch_size == 50
+
+
+@pytest.mark.parametrize("n", [10, 640, 20_000, 100_000])
+def test_fewer_samples_are_planned_alike_on_a_gpu(n):
+    for model in (CostSensitiveAuxMLP(), CSAEPretrainedMLP(), CostSensitiveAuxCNN()):
+        on_gpu = plan_of(model, n, device="cuda:1")
+        assert replace(on_gpu, device="cpu") == plan_of(model, n)
+
+
+@pytest.mark.parametrize(
+    ("usual", "batch", "row_nbytes", "free", "rows"),
+    [
+        (3, 128, 64 * 112 * 112 * 4, 80 * 10**9, 1024),  # images of 224 x 224
+        (3, 16, 64 * 112 * 112 * 4, 80 * 10**9, 256),  # sixteen times the batch
+        (3, 128, 64 * 112 * 112 * 4, 10**9, 8),  # of one gigabyte a twentieth
+        (3, 128, 10**9, 10**9, 3),
+        (4096, 16, 4, 80 * 10**9, 4096),
+        (4096, 4096, 0, 80 * 10**9, 65_536),
+    ],
+)
+def test_a_gpu_predicts_what_its_memory_has_room_for(usual, batch, row_nbytes, free, rows):
+    assert rows_by_memory(usual, batch, row_nbytes, free) == rows
 
 
 def test_parameters_that_are_numbers_stay():

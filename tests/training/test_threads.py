@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,10 +24,11 @@ from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn._training.runtime import (
     FEWEST_MULTIPLICATIONS,
     multiplications_per_row,
+    one_blas_thread,
     thread_limit,
 )
 from auxcst_sklearn.losses import CrossEntropy
-from tests.factories import small_mlp
+from tests.factories import QUICK, small_mlp
 
 SMALL = nn.Linear(10, 10)
 LARGE = nn.Linear(1000, 1000)
@@ -154,7 +156,7 @@ def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tm
 @pytest.mark.usefixtures("two_threads")
 def test_a_stack_in_a_forked_worker():
     X, y = make_classification(100, 20, random_state=0)
-    network = CostSensitiveAuxMLP(3, 700, n_networks=2, max_epochs=1, random_state=0)
+    network = CostSensitiveAuxMLP(3, 700, n_networks=2, max_epochs=1, **QUICK)
     network.set_params(batch_size=128)
     with parallel_config("multiprocessing", n_jobs=2):
         found = cross_val_score(network, X, y, cv=2)
@@ -180,9 +182,9 @@ def ends_well(pid, seconds):
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_predicts_after_a_wide_fit():
     X, y = make_classification(1200, 50, random_state=0)
-    model = CostSensitiveAuxMLP(
-        1, 4000, n_networks=1, max_epochs=1, batch_size=1024, random_state=0
-    ).fit(X, y)
+    model = CostSensitiveAuxMLP(1, 4000, n_networks=1, max_epochs=1, batch_size=1024, **QUICK).fit(
+        X, y
+    )
     model.predict(X)  # its pool of threads stays behind in this process
 
     pid = os.fork()
@@ -254,3 +256,20 @@ def test_training_leaves_the_number_of_threads_alone():
         estimator.set_params(standardize=False).fit(X * np.float32(1e37), y)
 
     assert torch.get_num_threads() == 2
+
+
+def blas_threads():
+    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+
+def limited_blas(_=None):
+    with one_blas_thread():
+        return blas_threads()
+
+
+def test_small_algebra_has_one_thread_in_the_main_thread_and_changes_no_other():
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert limited_blas() == {1}
+        with ThreadPoolExecutor(2) as pool:
+            assert [*pool.map(limited_blas, range(2))] == [{2}, {2}]
+        assert blas_threads() == {2}

@@ -187,7 +187,8 @@ def check_rows_apart(
     buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
         with torch.random.fork_rng(devices=[]):
-            traces = [Trace(module, rows) for rows in (together, together, *alone)]
+            paths = {path for path, _ in calls}
+            traces = [Trace(module, rows, paths) for rows in (together, together, *alone)]
     except ValueError:
         return
     finally:

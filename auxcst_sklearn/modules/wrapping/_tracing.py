@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,17 +77,20 @@ class Trace:
     A module that accepts no floats, such as one that starts with an embedding, gets integers;
     `dtype` is the accepted type. Lazy parameters get their shapes; nothing else changes. `given` is
     what the module got, `returned` what it returned, and `output` the tensor that is meant by it.
-    `calls` holds what each submodule and function returned, in order of time. A module that cannot
-    compute such an example raises a ValueError.
+    `calls` holds what each submodule and function returned, in order of time; with `only` some
+    paths, nothing else is noted. A module that cannot compute such an example raises a ValueError.
     """
 
     dtype = torch.float32
     n_multiplications = 0.0  # of linear layers and convolutions, for one example
 
     def __init__(
-        self, module: nn.Module, example: Sequence[int] | Tensor | dict[str, Tensor]
+        self,
+        module: nn.Module,
+        example: Sequence[int] | Tensor | dict[str, Tensor],
+        only: Collection[str] | None = None,
     ) -> None:
-        self.module = module
+        self.module, self.only = module, only
         if isinstance(example, dict):
             self._run({name: x.clone() for name, x in example.items()})
             return
@@ -101,7 +104,7 @@ class Trace:
                 raise error from error.__cause__
 
     def _run(self, x: Tensor | dict[str, Tensor]) -> None:
-        module, given, self.given = self.module, list(_tensors(x)), x
+        module, given, self.given = self.module, _tensors(x), x
         self.dtype = given[0].dtype
         self.n_rows = len(given[0])
         self.calls: dict[Call, Any] = {}
@@ -114,7 +117,7 @@ class Trace:
         weights = [*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())]
         self._weights = {*map(id, weights)}
         self._kept = [*given, *weights]  # while they exist, no other tensor gets their ids
-        self._listener = Listener(module, self._record)
+        self._listener = Listener(module, self._record, self.only)
         training: dict[Any, bool] = {part: part.training for part in module.modules()}
         nested = [part for part in training if getattr(part, "use_nested_tensor", False)]
         for part in nested:  # which have no shape
@@ -136,7 +139,8 @@ class Trace:
         if by is not None:
             if output is None and by[1]:  # x[...] = y
                 output = by[1][0]
-            self._add_step(call, output, *by)
+            if self.only is None:
+                self._add_step(call, output, *by)
         self.calls[call] = output
         if (meant := first_tensor(output)) is not None:
             self._versions[call] = version_of(meant)
@@ -144,7 +148,7 @@ class Trace:
                 self.steps[index].put_out_by.append(call)
 
     def _add_step(self, call: Call, output: Any, function: Any, args: Any, kwargs: Any) -> None:
-        taken = list(_tensors((args, kwargs)))
+        taken = _tensors((args, kwargs))
         data = [x for x in taken if id(x) in self._step_of]
         is_weight = any(id(x) in self._weights for x in taken)
         if not data:
@@ -203,7 +207,7 @@ class Trace:
             return axis
         # The stream of a residual network is older than the branch that is added to it.
         x, axis = min(known, key=lambda pair: self._step_of[id(pair[0])])
-        if len([*_tensors((args, kwargs))]) == 1 and args and args[0] is x:
+        if len(_tensors((args, kwargs))) == 1 and args and args[0] is x:
             return moved_axis(lambda y: function(y, *args[1:], **kwargs), name, x, axis, output)
         return axis if x.dim() == output.dim() else None
 
@@ -289,15 +293,15 @@ def _refusal(module: nn.Module, x: Tensor | dict[str, Tensor], error: Exception)
     )
 
 
-def _tensors(values: Any) -> Iterator[Tensor]:
+def _tensors(values: Any) -> list[Tensor]:
     """All tensors in nested arguments."""
     if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, dict):
-        yield from _tensors(tuple(values.values()))
-    elif isinstance(values, (list, tuple)):
-        for value in values:
-            yield from _tensors(value)
+        return [values]
+    if isinstance(values, dict):
+        return _tensors((*values.values(),))
+    if not isinstance(values, (list, tuple)):
+        return []
+    return [tensor for value in values for tensor in _tensors(value)]
 
 
 def moved_axis(

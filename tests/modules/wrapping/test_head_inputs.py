@@ -138,7 +138,7 @@ def test_files_and_modules_compute_means_of_windows():
     y = rng.integers(60, size=600)
     X = rng.normal(size=(600, 1, 13, 9)).astype(np.float32)
     X[np.arange(600), 0, y % 13, y % 9] += 4
-    known = {"max_epochs": 3, "random_state": 0, "n_networks": 1}
+    known = {"max_epochs": 3, "random_state": 0, "n_networks": 1, "device": "cpu"}
     model = CostSensitiveAuxNet(wide_output, **known).fit(X, y)
     head = model.net_.module_.networks[0].heads["hidden1"]
     assert head.window > 1
