@@ -37,7 +37,7 @@ def found(model, kind, **options):
     ],
 )
 def test_a_chain_ends_in_the_last_model(model):
-    first, *rest = chain(model)
+    first, *rest = chain(model, fitted=False)
 
     assert first is model
     assert [first, *rest][-1] is NB
@@ -51,6 +51,9 @@ def test_a_fitted_search_and_a_frozen_model_delegate():
     assert is_search(fitted)
     assert not is_search(FrozenEstimator(fitted))
     assert delegate(NB) is None
+    unfitted = search(NB)
+    assert delegate(unfitted) is None
+    assert delegate(unfitted, fitted=False) is NB
 
 
 def test_a_walk_finds_the_fitted_models_and_not_their_templates():
