@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.model_selection import KFold
-
-from .runtime import one_blas_thread
+from threadpoolctl import ThreadpoolController
 
 # Probabilities are clipped here, so that no single row decides on the weights.
 SMALLEST = 1e-6
@@ -60,6 +63,21 @@ def log_clipped(probability: NDArray[np.float64]) -> NDArray[np.float64]:
 def geometric_mean(weights: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities (n, K) in proportion to the product of p_m ** w_m, from logs (M, n, K)."""
     return softmax(np.tensordot(weights, logs, 1), axis=1)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The libraries for linear algebra of numpy and scipy; finding them takes 1 ms."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Limit the algebra of a few numbers to one thread: several only wait for each other.
+
+    The number is one for all threads, so that only the main thread changes and restores it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    return _blas().limit(limits=1) if is_main else nullcontext()
 
 
 def mean_weights(

@@ -12,16 +12,14 @@ import math
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import cache
 from multiprocessing import context, current_process
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 from torch import distributed as dist
 from torch.overrides import TorchFunctionMode
@@ -74,21 +72,6 @@ def _threads(multiplications: float, usual: int) -> int:
         return int(named)
     is_main = threading.current_thread() is threading.main_thread()
     return usual if is_main and not current_process().daemon else 1  # as workers of loky are
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The libraries for linear algebra of numpy and scipy; finding them takes 1 ms."""
-    return ThreadpoolController().select(user_api="blas")
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Limit the algebra of a few numbers to one thread: several only wait for each other.
-
-    The number is one for all threads, so that only the main thread changes and restores it.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    return _blas().limit(limits=1) if is_main else nullcontext()
 
 
 def multiplications_per_row(module: nn.Module) -> float:

@@ -21,10 +21,10 @@ from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._estimators.table_models import TableBoosting
+from auxcst_sklearn._training.geometric_mean import one_blas_thread
 from auxcst_sklearn._training.runtime import (
     FEWEST_MULTIPLICATIONS,
     multiplications_per_row,
-    one_blas_thread,
     thread_limit,
 )
 from auxcst_sklearn.losses import CrossEntropy
