@@ -352,7 +352,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         )
 
     def _check_flatten(self, first: NamedRows) -> None:
-        if self.head_input == "flatten" and first.is_cut:
+        if self.head_input == "flatten" and first.layout.masks:
             raise ValueError(
                 "head_input='flatten' needs sequences of one length, but X has an attention_mask, "
                 "which excludes padding; expected 'mean', 'first', 'last' or a callable."

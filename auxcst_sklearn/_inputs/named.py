@@ -86,7 +86,7 @@ class NamedPreprocessor(Preprocessor):
     def sample(self, rows: Any) -> Any:
         """Rows of several lengths, on which a module shows how it reads its mask."""
         rows = rows[:SAMPLED]
-        lengths = NamedRows(self.layout).lengths(rows)
+        lengths = self.layout.lengths(rows) if self.layout.masks else None
         if lengths is None or len(set(lengths.tolist())) == 1:
             return rows[: N_TRIED if lengths is None else FEWEST_TRIED]
         _, first = np.unique(lengths, return_index=True)

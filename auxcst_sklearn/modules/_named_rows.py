@@ -99,21 +99,34 @@ class Layout:
             start = end
         return arrays
 
+    def mask(self, arrays: Mapping[str, Tensor]) -> Tensor:
+        """Whether a mask has a 1 at a step of a row."""
+        return torch.stack([arrays[name] != 0 for name in self.masks]).any(dim=0)
+
+    def lengths_in(self, arrays: Mapping[str, Tensor]) -> Tensor:
+        """Position of the last 1 in the masks of each row, counted from 1; at least 1."""
+        mask = self.mask(arrays)
+        position = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+        return (position * mask).amax(dim=1).clamp(min=1)
+
+    def lengths(self, X: Any) -> Tensor:
+        """The same, of rows of words."""
+        return self.lengths_in(self.unpack(torch.as_tensor(X[:]), self.masks))
+
 
 class NamedRows(nn.Module):
     """First layer of a network that takes arrays by name: it unpacks rows.
 
-    With an attention mask, a batch `is_cut` to its longest row: padding costs time, and changes no
-    result of a module that reads the mask. `is_cut` is False for a module that cannot be cut, or
-    whose output depends on the padding.
+    With an attention mask, a batch `is_cut` to its longest row after a trial: padding costs time,
+    and changes no result of a module that reads the mask. A module that cannot be cut, or whose
+    output depends on the padding, gets whole rows.
     """
 
-    is_cut: bool
+    is_cut = False
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
         self.layout = layout
-        self.is_cut = bool(layout.masks)
 
     def forward(self, x: Tensor | dict[str, Tensor]) -> dict[str, Tensor]:
         """The arrays of rows of words; the inputs of a file are such arrays already."""
@@ -122,7 +135,7 @@ class NamedRows(nn.Module):
         arrays = self.layout.unpack(x)
         if not self.is_cut:
             return arrays
-        end = slice(cut_length(int(self._lengths(arrays).max()), x.device.type))
+        end = slice(cut_length(int(self.layout.lengths_in(arrays).max()), x.device.type))
         for name, shape in zip(self.layout.names, self.layout.shapes):
             if None in shape:
                 parts = [end if size is None else slice(None) for size in (0, *shape)]
@@ -131,9 +144,7 @@ class NamedRows(nn.Module):
 
     def lengths(self, X: Any) -> Tensor | None:
         """The length of each row of words; None if batches are not cut."""
-        if not self.is_cut:
-            return None
-        return self._lengths(self.layout.unpack(torch.as_tensor(X[:]), self.layout.masks))
+        return self.layout.lengths(X) if self.is_cut else None
 
     def shortened(self, rows: Tensor) -> Tensor:
         """The first rows with their first token alone, and padding as in some row after it.
@@ -141,7 +152,7 @@ class NamedRows(nn.Module):
         A maximum over all steps, say, shows that it reads padding only where few tokens are left.
         """
         arrays, few = self.layout.unpack(rows), range(min(N_SHORT, len(rows)))
-        mask = self._mask(arrays)
+        mask = self.layout.mask(arrays)
         first, gaps = mask.int().argmax(dim=1)[few], (~mask).nonzero().tolist()
         for name, shape in zip(self.layout.names, self.layout.shapes):
             for axis in (i for i, size in enumerate(shape, 1) if size is None):
@@ -150,13 +161,3 @@ class NamedRows(nn.Module):
                 steps[few, 0] = steps[few, first]
                 steps[few, 1:] = 0 if name in self.layout.masks else padding
         return torch.as_tensor(self.layout.pack({k: v.numpy()[few] for k, v in arrays.items()}))
-
-    def _mask(self, arrays: Mapping[str, Tensor]) -> Tensor:
-        """Whether a mask has a 1 at a step of a row."""
-        return torch.stack([arrays[name] != 0 for name in self.layout.masks]).any(dim=0)
-
-    def _lengths(self, arrays: Mapping[str, Tensor]) -> Tensor:
-        """Position of the last 1 in the masks of each row, counted from 1; at least 1."""
-        mask = self._mask(arrays)
-        position = torch.arange(1, mask.shape[1] + 1, device=mask.device)
-        return (position * mask).amax(dim=1).clamp(min=1)

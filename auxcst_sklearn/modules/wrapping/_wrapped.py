@@ -133,10 +133,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         Any axis of the length of the mask may be positions, or features of the same number. So the
         module is tried with all of these axes cut, and then with the first ones.
         """
-        wanted, inputs.is_cut = inputs.is_cut, False
         alone = [row.unsqueeze(0) for row in rows]
         check_rows_apart(self.body, inputs(rows), [*map(inputs, alone)], self._calls)
-        if not wanted:
+        if not inputs.layout.masks:
             return
         every = inputs.layout
         training = self.training
@@ -319,12 +318,8 @@ def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
     if rows is None:
         assert isinstance(inputs, ImageLayer)
         return inputs.out_shape
-    training, is_cut = inputs.training, getattr(inputs, "is_cut", False)
-    if is_cut:  # Which axes are positions is not known yet, and features must not be cut.
-        inputs.is_cut = False
+    training = inputs.training
     found: Example = inputs.eval()(rows)
-    if is_cut:
-        inputs.is_cut = True
     inputs.train(training)
     return found
 
