@@ -103,13 +103,7 @@ html_theme_options = {
 }
 # Pages without pages below them.
 html_sidebars = {
-    page: []
-    for page in [
-        "method",
-        "benchmarks",
-        "experiments",
-        "changelog",
-    ]
+    page: [] for page in ["method", "benchmarks", "experiments", "changelog"]
 }
 toc_object_entries_show_parents = "hide"
 html_title = f"{project} {release}"  # in the header of each page

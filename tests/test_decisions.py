@@ -24,13 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import binary_cost_matrices
-from auxcst_sklearn.decisions import (
-    adjust_prior,
-    assign,
-    decide,
-    estimate_prior,
-    shadow_prices,
-)
+from auxcst_sklearn.decisions import adjust_prior, assign, decide, estimate_prior, shadow_prices
 
 N_ROWS = {2: 7, 3: 6, 4: 5, 5: 5, 6: 4}
 
@@ -255,15 +249,7 @@ def test_costs_and_labels_must_fit():
         pl.Series(pd.date_range("2026-01-01", periods=3, tz="Asia/Tokyo").repeat(20)),
         pd.date_range("2026-01-01", periods=3, tz="UTC").repeat(20).tolist(),
     ],
-    ids=[
-        "numbers",
-        "strings",
-        "categories",
-        "times of numpy",
-        "zones",
-        "zones of polars",
-        "list",
-    ],
+    ids=["numbers", "strings", "categories", "times of numpy", "zones", "zones of polars", "list"],
 )
 def test_limits_hold_within_each_group(groups):
     cost = np.random.default_rng(0).uniform(0, 10, size=(60, 3))

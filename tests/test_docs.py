@@ -19,9 +19,7 @@ BLOCK = re.compile(
     r"^\.\. (code-block:: python|literalinclude:: (\S+\.py))\n(.*?)(?=^\S|\Z)", re.M | re.S
 )
 # What a page needs beside the extra of tests.
-NEEDS = {
-    "worked_case": ["empulse", "onnxruntime", "onnxscript", "skl2onnx"],
-}
+NEEDS = {"worked_case": ["empulse", "onnxruntime", "onnxscript", "skl2onnx"]}
 # Packages that a page uses in a block of its own.
 OPTIONAL = {"lightgbm", "optuna", "skrub", "timm", "tokenizers", "transformers"}
 

@@ -14,15 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
-from .data import (
-    as_labels,
-    is_frame,
-    label_index,
-    plain_labels,
-    same_labels,
-    shorten,
-    sliceable,
-)
+from .data import as_labels, is_frame, label_index, plain_labels, same_labels, shorten, sliceable
 from .nesting import walk
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.

@@ -260,11 +260,7 @@ def same_labels(a: NDArray[Any], b: NDArray[Any]) -> bool:
 
 
 def check_labels(
-    y: Any,
-    name: str,
-    remedy: str = "Drop them, also from X and the costs.",
-    *,
-    mixed: bool = False,
+    y: Any, name: str, remedy: str = "Drop them, also from X and the costs.", *, mixed: bool = False
 ) -> None:
     """Raise an error for labels that are missing (None, NaN, NA or NaT).
 

@@ -35,13 +35,7 @@ from ..modules.wrapping import (
     make_body,
 )
 from .base import BaseCostSensitiveNet
-from .parameters import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    ImageParameters,
-    layers_with_head,
-)
+from .parameters import COUNT, NOT_NEGATIVE, POSITIVE, ImageParameters, layers_with_head
 
 
 @dataclass(eq=False, repr=False)

@@ -348,7 +348,7 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
             warn(
                 f"All predictions for the training rows are {classes[chosen[0]]!r}, at a mean "
                 f"cost of {paid[chosen[0]]:.3g}; always {classes[best]!r} would cost "
-                f"{paid[best]:.3g}. The training has failed: lower learning_rate, or train longer.",
+                f"{paid[best]:.3g}. The training has failed: lower learning_rate, or train longer."
             )
 
     def _warn_if_a_constant_is_cheaper(self, training: Training) -> None:

@@ -21,14 +21,7 @@ from .._training.runtime import draw_seed, report, seeded
 from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
-from .parameters import (
-    COUNT,
-    POSITIVE,
-    SHARE,
-    NetParameters,
-    check_each,
-    per_layer,
-)
+from .parameters import COUNT, POSITIVE, SHARE, NetParameters, check_each, per_layer
 
 _BETA = Interval(Real, 0, 1, closed="both")
 
@@ -258,10 +251,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         for i, (name, (layer, *_)) in enumerate(net.module_.hidden.items()):
             with seeded(draw_seed(rng)):
                 autoencoder = CostSensitiveAutoencoder(
-                    layer.of_network(0),
-                    rows.cost.shape[1],
-                    beta=beta[i],
-                    corruption=corruption[i],
+                    layer.of_network(0), rows.cost.shape[1], beta=beta[i], corruption=corruption[i]
                 )
             with net.thread_limit():
                 histories[name] = self._pretrain_layer(

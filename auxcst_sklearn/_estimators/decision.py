@@ -28,13 +28,7 @@ from .._checks.data import (
 from .._inputs.samples import Sample
 from ..costs._account import Costs, columns_of, expected_cost
 from ..costs._evaluation import decisions_of, mean_paid, read_scored
-from ..costs._reading import (
-    OF_CLASSES,
-    WHEN_DECIDING,
-    CostArray,
-    read_costs,
-    read_source,
-)
+from ..costs._reading import OF_CLASSES, WHEN_DECIDING, CostArray, read_costs, read_source
 from ..decisions import adjust_prior, assign, estimate_prior
 from ..decisions._assignment import Capacity, shadow_price_vector
 
@@ -128,7 +122,7 @@ class DecisionMixin(ClassifierMixin):
                 "The estimator was fitted with a cost matrix for each sample, but decides by the "
                 "mean costs of the classes, because none reached it. Pass cost= of shape "
                 "(n_samples, n_classes, n_classes), also to the predict of a Pipeline. A search "
-                "does not pass them on: call search.best_estimator_.predict(X, cost=C).",
+                "does not pass them on: call search.best_estimator_.predict(X, cost=C)."
             )
         if self._read_cost_matrix() != self._fitted_cost_matrix:
             warn(
@@ -316,7 +310,7 @@ class DecisionMixin(ClassifierMixin):
                     "The estimator was fitted with per-sample costs, but none reached score, which "
                     "returns the accuracy. Pass cost=. A Pipeline or a search passes it on only "
                     "with sklearn.set_config(enable_metadata_routing=True), a search also needs "
-                    "scoring=cost_scorer.",
+                    "scoring=cost_scorer."
                 )
             with numpy_arrays():
                 given = {"sample_weight": on_host(sample_weight)}

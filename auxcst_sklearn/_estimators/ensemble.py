@@ -17,12 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 from typing_extensions import Self
 
-from .._checks.calls import (
-    BaseComposition,
-    MetaEstimatorMixin,
-    error_context,
-    unchanged_on_error,
-)
+from .._checks.calls import BaseComposition, MetaEstimatorMixin, error_context, unchanged_on_error
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask, on_host
 from .._inputs.arrays import has_columns_of_fit

@@ -266,10 +266,7 @@ def _are_heavy(statistics: FeatureStatistics, deviation: NDArray[Any]) -> NDArra
 
 
 def _merge(
-    statistics: FeatureStatistics,
-    mean: NDArray[Any],
-    deviation: NDArray[Any],
-    heavy: NDArray[Any],
+    statistics: FeatureStatistics, mean: NDArray[Any], deviation: NDArray[Any], heavy: NDArray[Any]
 ) -> NDArray[np.bool_]:
     """Mask of features of several scales, of which one scale makes frequent values almost equal."""
     quantiles = statistics.quantiles

@@ -104,11 +104,7 @@ def _sample_out(
 
 
 def hold_out(
-    label: np.ndarray,
-    fraction: float,
-    *,
-    random_state: int,
-    groups: np.ndarray | None = None,
+    label: np.ndarray, fraction: float, *, random_state: int, groups: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of training and held-out rows, stratified if every class is large enough.
 
@@ -141,11 +137,7 @@ def _with_classes(label: NDArray[Any], seen: NDArray[Any], unseen: NDArray[Any])
 
 
 def folds(
-    label: np.ndarray,
-    n_folds: int,
-    *,
-    random_state: int,
-    groups: np.ndarray | None = None,
+    label: np.ndarray, n_folds: int, *, random_state: int, groups: np.ndarray | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Indices of the rows outside and inside each fold, stratified if a class has enough rows.
 

@@ -284,12 +284,7 @@ def _stops_early(p: Any, pretrained: bool, statistics: CostStatistics) -> bool:
 
 
 def _rates(
-    p: Any,
-    sizes: Sizes,
-    network: NetworkFacts,
-    pretrained: bool,
-    stops: bool,
-    before: Plan | None,
+    p: Any, sizes: Sizes, network: NetworkFacts, pretrained: bool, stops: bool, before: Plan | None
 ) -> tuple[float, float]:
     """The rate of the optimizer, and its factor for the parameters of a pretrained module."""
     rate, factor = _default_rates(p, sizes, network, pretrained, stops)

@@ -173,7 +173,7 @@ class Costs:
             f"{', '.join(named[:10])}. Perhaps the cost matrix is transposed (rows are true "
             "classes, columns predictions), a cost has the wrong sign (benefits are negative), or "
             f"the labels are in another order than {shorten(self.decisions)}. If the costs are "
-            "correct, use warnings.filterwarnings('ignore', 'The true class is not the').",
+            "correct, use warnings.filterwarnings('ignore', 'The true class is not the')."
         )
 
 
@@ -284,5 +284,5 @@ def warn_of_lost_order(costs: CostArray | None, classes: Any = None, **labels: A
                 f"{name} has ordered categories, {categories}, but classes_, and so the columns of "
                 "costs without labels, are sorted, as everywhere in scikit-learn: "
                 f"{expected}. Pass costs with these labels, as a DataFrame or from "
-                "ordinal_cost_matrix(labels), or name the columns of an array in classes=.",
+                "ordinal_cost_matrix(labels), or name the columns of an array in classes=."
             )

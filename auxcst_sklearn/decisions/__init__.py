@@ -99,12 +99,7 @@ def decide(
     last, inputs = last_step(model, X)
     return np.asarray(
         last.decide(
-            inputs,
-            cost,
-            capacity=capacity,
-            groups=groups,
-            shadow_prices=shadow_prices,
-            prior=prior,
+            inputs, cost, capacity=capacity, groups=groups, shadow_prices=shadow_prices, prior=prior
         )
     )
 

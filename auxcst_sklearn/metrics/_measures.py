@@ -333,12 +333,7 @@ class _MatrixScorer(_Scorer):
         self._kwargs = {"cost_matrix": cost_matrix, "classes": classes}
 
     def __call__(
-        self,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
+        self, estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
     ) -> float:
         cost_matrix, classes = self._kwargs["cost_matrix"], self._kwargs["classes"]
         costs = read_scored(X, y, None, cost_matrix, sample_weight, classes)

@@ -211,10 +211,7 @@ class CostThresholdDisplay:
         return cls(*costs.curve(probability), **found)
 
     def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        xscale: Literal["linear", "log"] = "linear",
+        self, ax: Axes | None = None, *, xscale: Literal["linear", "log"] = "linear"
     ) -> CostThresholdDisplay:
         """Draw the curve.
 

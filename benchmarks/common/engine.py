@@ -73,11 +73,7 @@ def key(identity: dict[str, Any]) -> str:
 
 
 def run_all(
-    jobs: Sequence[Iterable[Run]],
-    *,
-    folder: Path,
-    n_jobs: int = 1,
-    shared: Sequence[Any] = (),
+    jobs: Sequence[Iterable[Run]], *, folder: Path, n_jobs: int = 1, shared: Sequence[Any] = ()
 ) -> list[list[Result]]:
     """Results of the runs of each job.
 

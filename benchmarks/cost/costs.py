@@ -111,14 +111,5 @@ def _random_directions(X: NDArray, n: int, rng: RandomState) -> Callable[[NDArra
 
 COSTS: dict[str, Callable[[NDArray, NDArray, RandomState], Costs]] = {
     cost.__name__: cost
-    for cost in (
-        proportional,
-        lognormal,
-        tree,
-        absolute,
-        squared,
-        scaled,
-        individual,
-        tumour,
-    )
+    for cost in (proportional, lognormal, tree, absolute, squared, scaled, individual, tumour)
 }

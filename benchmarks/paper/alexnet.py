@@ -62,11 +62,7 @@ def random_alexnet(**parameters: Any) -> AlexNet:
 
 
 def make_estimator(
-    configuration: AlexNetConfiguration,
-    cost_matrix: NDArray,
-    *,
-    device: str,
-    verbose: bool = False,
+    configuration: AlexNetConfiguration, cost_matrix: NDArray, *, device: str, verbose: bool = False
 ) -> CostSensitiveAuxNet:
     """The cost-blind network has no heads and learns labels; all else is alike."""
     if configuration.alpha is None:
@@ -101,11 +97,7 @@ def make_estimator(
 
 
 def run(
-    configuration: AlexNetConfiguration,
-    data: Images,
-    device: str,
-    *,
-    verbose: bool = False,
+    configuration: AlexNetConfiguration, data: Images, device: str, *, verbose: bool = False
 ) -> Result:
     """Train a network, and test its decisions."""
     sizes = configuration.train_size, configuration.test_size

@@ -34,14 +34,7 @@ from benchmarks.paper.caltech101 import Caltech101, load_caltech101
 from benchmarks.paper.category_closeness import measures, methods
 from benchmarks.paper.options import make_parser as make_common_parser
 from benchmarks.paper.pretrained import SqueezeNet, efficientnet_lite0
-from benchmarks.paper.report import (
-    Row,
-    format_table,
-    plot_costs,
-    save,
-    save_figure,
-    subplots,
-)
+from benchmarks.paper.report import Row, format_table, plot_costs, save, save_figure, subplots
 from benchmarks.paper.runs import Configuration, run_all
 
 NAME = "fine_tuning"

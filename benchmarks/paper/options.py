@@ -24,10 +24,7 @@ def make_parser(doc: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--epochs", type=int, default=20, help="passes over the training set, at most")
     add(
-        "--loss",
-        choices=list(LOSSES),
-        default=PAPER["loss"],
-        help="of the cost-sensitive networks",
+        "--loss", choices=list(LOSSES), default=PAPER["loss"], help="of the cost-sensitive networks"
     )
     add("--finished", action="store_true", help="report what is finished, and run nothing")
     add("--device", default="auto", help="cpu, cuda ...; auto takes a GPU if there is one")

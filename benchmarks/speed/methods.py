@@ -147,10 +147,7 @@ class Raw:
 
     def predict(self, X: NDArray) -> NDArray:
         choice = self.loop.predict(
-            self.network,
-            self._on_device(X),
-            self.cost_matrix,
-            loss=self.loss,
+            self.network, self._on_device(X), self.cost_matrix, loss=self.loss
         )
         return choice.cpu().numpy()
 

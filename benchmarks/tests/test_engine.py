@@ -38,11 +38,7 @@ def jobs_of(numbers):
 
 def test_results_are_in_the_order_of_the_jobs_and_kept(tmp_path):
     folder = tmp_path / "new" / "runs"
-    assert engine.run_all(jobs_of([3, 1, 2]), folder=folder) == [
-        [{"y": 9}],
-        [{"y": 1}],
-        [{"y": 4}],
-    ]
+    assert engine.run_all(jobs_of([3, 1, 2]), folder=folder) == [[{"y": 9}], [{"y": 1}], [{"y": 4}]]
     assert len(list(folder.iterdir())) == 3
     assert all(job[0].is_finished(folder) for job in jobs_of([1, 2, 3]))
 

@@ -39,22 +39,14 @@ def save(figure, name, kind="svg"):
 
 
 def box(ax, x, y, width, height, text, color, size=12, fill="white"):
-    shape = {
-        "boxstyle": "round,pad=0,rounding_size=0.08",
-        "lw": 1.6,
-        "ec": color,
-        "fc": fill,
-    }
+    shape = {"boxstyle": "round,pad=0,rounding_size=0.08", "lw": 1.6, "ec": color, "fc": fill}
     ax.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, **shape))
     ax.text(x, y, text, ha="center", va="center", color="#1b2126", fontsize=size)
 
 
 def arrow(ax, start, end, color=GREY, **style):
     ax.annotate(
-        "",
-        end,
-        start,
-        arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.5, **style},
+        "", end, start, arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.5, **style}
     )
 
 
@@ -181,10 +173,7 @@ def relative_costs():
     places = {"logistic regression": 0.25, "gradient boosting": 0}
     for y, (_, row) in enumerate(kinds):
         for name, value in row.ratios.items():
-            look = {
-                "color": colors.get(name, GREY),
-                "marker": marks.get(name, "D"),
-            }
+            look = {"color": colors.get(name, GREY), "marker": marks.get(name, "D")}
             label = name if name in colors else "other (table)"
             place = -y + (places.get(name, -0.25) if len(row.ratios) > 1 else 0)
             low, high = row.intervals.get(name, (value, value))
@@ -223,31 +212,14 @@ def alphas():
         header, *lines = block.splitlines()[1:]
         alpha = [float(name) for name in header.split()[2:]]
         for line in lines:
-            depth, values = (
-                int(line.split()[0]),
-                re.findall(r"([\d.]+) \+- ([\d.]+)", line),
-            )
+            depth, values = (int(line.split()[0]), re.findall(r"([\d.]+) \+- ([\d.]+)", line))
             if depth in (3, 5, 8):
                 mean, error = np.array(values, float).T
-                ax.errorbar(
-                    alpha,
-                    mean,
-                    error,
-                    fmt="o-",
-                    ms=4,
-                    capsize=2,
-                    label=f"{depth} layers",
-                )
+                ax.errorbar(alpha, mean, error, fmt="o-", ms=4, capsize=2, label=f"{depth} layers")
         ax.set(title=title, xlabel="alpha", ylabel="mean test cost, MNIST")
         if folder.startswith("sigmoid"):
             ax.set_ylim(0.1, 0.25)
-            ax.text(
-                0.03,
-                0.243,
-                "5 and 8 layers\nat alpha 0: above 3",
-                va="top",
-                fontsize=10,
-            )
+            ax.text(0.03, 0.243, "5 and 8 layers\nat alpha 0: above 3", va="top", fontsize=10)
         ax.legend()
     save(figure, "alphas")
 
@@ -272,12 +244,7 @@ def growth():
         axes[0].plot(rows, [case["cost"] for case in cases], f"{mark}-", label=label)
         axes[1].plot(rows, [case["cpu_seconds"] for case in cases], f"{mark}-")
     axes[0].set(xscale="log", xlabel="training rows", ylabel="mean test cost")
-    axes[1].set(
-        xscale="log",
-        yscale="log",
-        xlabel="training rows",
-        ylabel="CPU seconds of a fit",
-    )
+    axes[1].set(xscale="log", yscale="log", xlabel="training rows", ylabel="CPU seconds of a fit")
     figure.legend(loc="outside upper center", ncols=2)
     save(figure, "growth")
 
@@ -339,10 +306,7 @@ def reliability():
         probability = model.fit(X_train, y_train).predict_proba(X_test)[:, 1]
         found, predicted = calibration_curve(y_test, probability, n_bins=10)
         ax.plot(predicted, found, f"{mark}-", label=name)
-    ax.set(
-        xlabel="predicted probability of fraud",
-        ylabel="share of frauds among these payments",
-    )
+    ax.set(xlabel="predicted probability of fraud", ylabel="share of frauds among these payments")
     ax.legend()
     save(figure, "reliability")
 
@@ -389,11 +353,7 @@ def confusion():
     CostConfusionDisplay.from_estimator(model, X_test, y_test, ax=ax)
     save(figure, "confusion")
     deep = CostSensitiveAuxMLP(
-        cost_matrix=off,
-        depth=5,
-        schedule="one_cycle",
-        max_epochs=30,
-        random_state=0,
+        cost_matrix=off, depth=5, schedule="one_cycle", max_epochs=30, random_state=0
     ).fit(X_train, y_train)
     figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
     LayerLossDisplay.from_estimator(deep, ax=ax)

@@ -19,8 +19,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGES = [ROOT / "README.rst", *sorted((ROOT / "docs").rglob("*.rst"))]
 # A table of a page: its name in TABLES, with hyphens, and its lines.
 DIRECTIVE = re.compile(
-    r"^(\.\. csv-table::\n   :name: table-(\S+)\n(?:   :.*\n)*\n)(?:   \S.*\n)*",
-    re.M,
+    r"^(\.\. csv-table::\n   :name: table-(\S+)\n(?:   :.*\n)*\n)(?:   \S.*\n)*", re.M
 )
 # What the results call our models, and what the pages call them.
 NAMES = {
@@ -47,10 +46,7 @@ NAMES = {
 WHEN = {
     "rare classes": (
         "30 small tables, rare class",
-        {
-            "gradient boosting": "",
-            "best of five others": "the best in your cross-validation",
-        },
+        {"gradient boosting": "", "best of five others": "the best in your cross-validation"},
     ),
     "sixteen tables": (
         "16 tables, up to 6,000 samples",
@@ -64,14 +60,8 @@ WHEN = {
         "10 other tables (6 suit networks)",
         {"gradient boosting": "logistic regression, if nearly linear"},
     ),
-    "texts": (
-        "texts of many classes",
-        {"logistic regression": "logistic regression"},
-    ),
-    "images": (
-        "images, pretrained network",
-        {"best of five others": "fine-tuning without heads"},
-    ),
+    "texts": ("texts of many classes", {"logistic regression": "logistic regression"}),
+    "images": ("images, pretrained network", {"best of five others": "fine-tuning without heads"}),
     "a million rows": (
         "a million simulated claims",
         {"gradient boosting": "gradient boosting, a tenth of the time"},

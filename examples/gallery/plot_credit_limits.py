@@ -82,11 +82,7 @@ plt.show()
 # the best two, and its 95 % interval:
 print(
     cost_difference(
-        y[test],
-        choices["network"],
-        choices["boosted regressions"],
-        cost=cost[test],
-        classes=LIMITS,
+        y[test], choices["network"], choices["boosted regressions"], cost=cost[test], classes=LIMITS
     )
 )
 

@@ -57,10 +57,7 @@ print(
     "reviews a day by the shadow price of the day before:",
     [int((c == "review").sum()) for c in singly],
 )
-ways = {
-    "most probable": habit(model.predict_proba(X)[:, 1]),
-    "largest amounts": habit(amount),
-}
+ways = {"most probable": habit(model.predict_proba(X)[:, 1]), "largest amounts": habit(amount)}
 costs = {"cost": C, "classes": [0, 1], "decisions": DECISIONS}
 print(f"decide: {N * mean_cost(fraud, best, **costs):,.0f} EUR a day")
 for name, chosen in ways.items():

@@ -20,11 +20,7 @@ from auxcst_sklearn import (
     CSAEPretrainedMLP,
 )
 from auxcst_sklearn.decisions import adjust_prior, assign, estimate_prior, shadow_prices
-from auxcst_sklearn.metrics import (
-    cost_scorer,
-    make_cost_scorer,
-    mean_cost,
-)
+from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer, mean_cost
 from tests.factories import small_cnn, small_mlp, small_net, small_stack
 
 NAMES = np.array(["ant", "bee", "cat"])

@@ -10,17 +10,7 @@ import pytest
 
 validate = pytest.importorskip("numpydoc.validate").validate
 
-ROOMS = [
-    "",
-    "costs",
-    "losses",
-    "modules",
-    "metrics",
-    "decisions",
-    "datasets",
-    "plotting",
-    "onnx",
-]
+ROOMS = ["", "costs", "losses", "modules", "metrics", "decisions", "datasets", "plotting", "onnx"]
 
 # Rules of taste: no See Also, summaries in any person and of one sentence, returns with a name.
 # An example stands in every class and function, and not in every method.

@@ -26,19 +26,8 @@ ORDER = [
 ]
 
 # What an estimator's file may import of its own folder.
-STEPS = {
-    "base",
-    "calibration",
-    "decision",
-    "export",
-    "fit_steps",
-    "parameters",
-    "prediction",
-}
-BUILT_ON_OTHERS = {
-    "members": {"table_models", "mlp"},
-    "ensemble": {"members"},
-}
+STEPS = {"base", "calibration", "decision", "export", "fit_steps", "parameters", "prediction"}
+BUILT_ON_OTHERS = {"members": {"table_models", "mlp"}, "ensemble": {"members"}}
 
 
 def module_name(path):

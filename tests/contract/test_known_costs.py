@@ -13,10 +13,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_pre
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn import (
-    BayesMinimumRiskClassifier,
-    CSAEPretrainedMLP,
-)
+from auxcst_sklearn import BayesMinimumRiskClassifier, CSAEPretrainedMLP
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import cost_scorer, mean_cost, savings_score
 from auxcst_sklearn.plotting import CostConfusionDisplay

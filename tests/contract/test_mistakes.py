@@ -104,10 +104,7 @@ BAD_DATA = {
     ),
     "fractions as labels": ({"y": lambda y: y + 0.5}, ["Unknown label type"]),
     "too few labels": ({"y": lambda y: y[:50]}, ["inconsistent numbers of samples"]),
-    "infinity in X": (
-        {"X": lambda X: np.where(X > 2, np.inf, X)},
-        ["Input X contains infinity"],
-    ),
+    "infinity in X": ({"X": lambda X: np.where(X > 2, np.inf, X)}, ["Input X contains infinity"]),
     "negative weights": ({"sample_weight": lambda _: np.full(60, -1.0)}, ["`sample_weight`"]),
     "NaN weights": ({"sample_weight": lambda _: np.full(60, np.nan)}, ["sample_weight"]),
     "all weights zero": ({"sample_weight": lambda _: np.zeros(60)}, ["zero"]),
@@ -193,14 +190,8 @@ BAD_PARAMETERS = {
 }
 
 BAD_MATRICES = {
-    "too small": (
-        MATRIX[:2, :2],
-        ["shape (2, 2); expected (3, 3)", "classes [0, 1, 2]"],
-    ),
-    "not square": (
-        MATRIX[:2],
-        ["shape (2, 3); expected (3, 3)", "in decisions="],
-    ),
+    "too small": (MATRIX[:2, :2], ["shape (2, 2); expected (3, 3)", "classes [0, 1, 2]"]),
+    "not square": (MATRIX[:2], ["shape (2, 3); expected (3, 3)", "in decisions="]),
     "a vector": ([0, 1, 2], ["cost_matrix has shape (3,)", "(n_classes, n_decisions)"]),
     "NaN": (MATRIX * np.nan, ["cost_matrix holds nan in row 0, column 0", "finite"]),
     "other columns": (

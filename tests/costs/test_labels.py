@@ -12,12 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import LabelledCosts, cost_vectors
-from auxcst_sklearn.metrics import (
-    compare_costs,
-    cost_scorer,
-    make_cost_scorer,
-    mean_cost,
-)
+from auxcst_sklearn.metrics import compare_costs, cost_scorer, make_cost_scorer, mean_cost
 from tests.factories import small_mlp
 
 N = 36
@@ -68,10 +63,7 @@ LABELS = {
     "numpy's scalars": ([1, 2, 3], list, lambda labels: [np.int8(label) for label in labels]),
 }
 FORMS = {
-    "cost_matrix": {
-        "frame": pd.DataFrame,
-        "labelled": LabelledCosts,
-    },
+    "cost_matrix": {"frame": pd.DataFrame, "labelled": LabelledCosts},
     "cost": {
         "labelled": LabelledCosts,
         "list of labelled": lambda values, *axes: [*LabelledCosts(values, *axes)],

@@ -37,9 +37,7 @@ def test_costs_of_any_unit_come_out_alike_and_go_back(unit):
 
 def test_a_common_fee_changes_nothing():
     np.testing.assert_allclose(
-        scale_of(COST + 1e6).to_units(COST + 1e6),
-        scale_of(COST).to_units(COST),
-        atol=1e-9,
+        scale_of(COST + 1e6).to_units(COST + 1e6), scale_of(COST).to_units(COST), atol=1e-9
     )
 
 

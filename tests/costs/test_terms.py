@@ -17,11 +17,7 @@ GRADES = {
 }
 # In the order of the sorted labels: high, low, medium.
 EXPECTED = np.array(
-    [
-        [ZERO, -LIMIT / 4, LIMIT**2],
-        [LIMIT, ZERO, ZERO + 1],
-        [2 * (LIMIT - 50) + 1, LOAN / 2, ZERO],
-    ]
+    [[ZERO, -LIMIT / 4, LIMIT**2], [LIMIT, ZERO, ZERO + 1], [2 * (LIMIT - 50) + 1, LOAN / 2, ZERO]]
 ).transpose(2, 0, 1)
 
 

@@ -13,11 +13,7 @@ import torch
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
-from auxcst_sklearn import (
-    CostSensitiveAuxCNN,
-    CostSensitiveAuxMLP,
-    CostSensitiveAuxNet,
-)
+from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensitiveAuxNet
 from auxcst_sklearn.losses import Squared
 from tests.factories import small_mlp
 

@@ -136,10 +136,7 @@ def test_a_failed_block_changes_nothing(data):
         mlp().partial_fit(X[:300], y[:300], classes=[0, 1, 2]),
     ):
         expected = model.predict_cost(X)
-        for wrong, message in (
-            (X * np.inf, "X contains infinity"),
-            (X[:, :3], "X has 3 features"),
-        ):
+        for wrong, message in ((X * np.inf, "X contains infinity"), (X[:, :3], "X has 3 features")):
             with pytest.raises(ValueError, match=message):
                 model.partial_fit(wrong, y)
             np.testing.assert_array_equal(model.predict_cost(X), expected)

@@ -18,14 +18,7 @@ from auxcst_sklearn import BayesMinimumRiskClassifier, CSAEPretrainedMLP
 from auxcst_sklearn.losses import LOSSES
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 from tests.fuzz.conftest import examples
-from tests.fuzz.inputs import (
-    assert_unchanged,
-    costs,
-    features,
-    labels,
-    snapshot,
-    weights,
-)
+from tests.fuzz.inputs import assert_unchanged, costs, features, labels, snapshot, weights
 
 TMP = Path(tempfile.mkdtemp())
 # A message names an argument, or says what scikit-learn says of X.

@@ -20,8 +20,7 @@ def times():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64])
 @pytest.mark.parametrize(
-    "make",
-    [lambda: small_mlp(standardize=False), lambda: CSAEPretrainedMLP(1, 4, max_epochs=1)],
+    "make", [lambda: small_mlp(standardize=False), lambda: CSAEPretrainedMLP(1, 4, max_epochs=1)]
 )
 def test_timestamps_that_float32_cannot_resolve_are_refused(times, dtype, make):
     X, y = times

@@ -155,8 +155,7 @@ def test_values_beside_a_code_for_missing_ones_are_learnt():
 
 
 @pytest.mark.parametrize(
-    ("kind", "which"),
-    [(np.asarray, "as_needed"), (np.asarray, "each"), (sparse.csr_array, "each")],
+    ("kind", "which"), [(np.asarray, "as_needed"), (np.asarray, "each"), (sparse.csr_array, "each")]
 )
 @pytest.mark.parametrize("unit", [1e-3, 1, 100.0])
 def test_features_of_different_units_have_scales_of_their_own(kind, which, unit):

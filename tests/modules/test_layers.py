@@ -6,12 +6,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn.modules import CostHead
-from auxcst_sklearn.modules._layers import (
-    BatchedHead,
-    BatchedLinear,
-    MapMeans,
-    SeededDropout,
-)
+from auxcst_sklearn.modules._layers import BatchedHead, BatchedLinear, MapMeans, SeededDropout
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean():

@@ -18,11 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from torch import nn
 
-from auxcst_sklearn import (
-    BayesMinimumRiskClassifier,
-    CostSensitiveAuxMLP,
-    CSAEPretrainedMLP,
-)
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn._estimators.export import DecisionModule
 from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.losses import LOSSES
@@ -434,8 +430,7 @@ def test_an_empty_string_is_missing(make):
 
 
 @pytest.mark.parametrize(
-    ("names", "wrong"),
-    [(["cost", "cost_"], "cost_"), (["", "a"], ""), (["a", "/3"], "/3")],
+    ("names", "wrong"), [(["cost", "cost_"], "cost_"), (["", "a"], ""), (["a", "/3"], "/3")]
 )
 def test_names_of_columns_that_no_input_can_have(names, wrong):
     X = pd.DataFrame(np.eye(12, 2), columns=names)

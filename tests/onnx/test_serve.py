@@ -26,10 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from torch import nn
 
-from auxcst_sklearn import (
-    BayesMinimumRiskClassifier,
-    CostSensitiveAuxNet,
-)
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxNet
 from auxcst_sklearn.costs import cost_matrices
 from auxcst_sklearn.decisions import shadow_prices
 from auxcst_sklearn.onnx import to_onnx

@@ -35,12 +35,9 @@ def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(dat
         def on_batch_end(self, net, training, **kwargs):
             rates.append(net.optimizer_.param_groups[0]["lr"])
 
-    estimator = small_mlp(
-        learning_rate=0.02,
-        max_epochs=4,
-        batch_size=20,
-        callbacks=[Keep()],
-    ).fit(*data)
+    estimator = small_mlp(learning_rate=0.02, max_epochs=4, batch_size=20, callbacks=[Keep()]).fit(
+        *data
+    )
 
     assert rates == pytest.approx([0.02 * share for share in one_cycle(40)])
     assert np.argmax(rates) == 3

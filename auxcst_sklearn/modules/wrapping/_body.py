@@ -32,9 +32,7 @@ Example = Sequence[int] | Tensor | dict[str, Tensor]
 
 
 def make_body(
-    module: nn.Module | Callable[..., nn.Module],
-    shape: Any,
-    params: dict[str, Any],
+    module: nn.Module | Callable[..., nn.Module], shape: Any, params: dict[str, Any]
 ) -> nn.Module:
     """Copy a module, or create one, for examples of some shape; None for arrays by name."""
     if isinstance(module, nn.Module):

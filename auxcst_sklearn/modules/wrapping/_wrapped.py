@@ -325,11 +325,7 @@ def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
 
 
 def _head_reads(
-    trace: Trace,
-    call: Call,
-    head_input: HeadInput,
-    gradient: float | None,
-    n_features: int,
+    trace: Trace, call: Call, head_input: HeadInput, gradient: float | None, n_features: int
 ) -> dict[str, Any]:
     """Arguments of the head of a hidden layer: what it reads, and the gradient that it sends.
 

@@ -169,14 +169,8 @@ def test_a_module_that_refuses_the_example():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (
-            "nose",
-            "'nose', which is not a layer that runs .* Net; .* some of .*'act:1'",
-        ),
-        (
-            "act",
-            "'act', which is not a layer that runs .* Net; .* some of .*'act:1'",
-        ),
+        ("nose", "'nose', which is not a layer that runs .* Net; .* some of .*'act:1'"),
+        ("act", "'act', which is not a layer that runs .* Net; .* some of .*'act:1'"),
         ("act:3", "'act:3', which is not a layer that runs"),
         ("a:2", "'a:2', which is not a layer that runs"),
         ("unused", "'unused', which is not a layer that runs"),

@@ -23,12 +23,7 @@ def dress(module, shape, hidden_layers=None, n_classes=3, **kwargs):
 def small_cnn():
     torch.manual_seed(0)
     return nn.Sequential(
-        nn.Conv2d(2, 4, 1),
-        nn.Tanh(),
-        nn.Flatten(),
-        nn.Linear(24, 5),
-        nn.Tanh(),
-        nn.Linear(5, 10),
+        nn.Conv2d(2, 4, 1), nn.Tanh(), nn.Flatten(), nn.Linear(24, 5), nn.Tanh(), nn.Linear(5, 10)
     )
 
 
