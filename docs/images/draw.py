@@ -121,7 +121,7 @@ def costs():
 
 
 def rivals():
-    """Cost of a payment for each model, with standard errors over the splits, and seconds."""
+    """Cost of a payment for each model, with standard errors over the sets, and seconds."""
     from benchmarks.quick_start import summary
 
     names = {

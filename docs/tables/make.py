@@ -335,7 +335,7 @@ def encoders():
 
 
 def rivals():
-    """The quick start with rivals: mean cost and seconds over the splits."""
+    """The quick start with rivals: mean cost and seconds over the sets."""
     from benchmarks.quick_start import summary
 
     labels = {
