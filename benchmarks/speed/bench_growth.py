@@ -34,8 +34,8 @@ from benchmarks.cost.tables_methods import (
     least_cost,
     log_loss,
 )
-from benchmarks.speed.bench_large import measured
 from benchmarks.speed.growth_data import KINDS, draw
+from benchmarks.speed.memory import measured
 from benchmarks.speed.worker import timed
 
 N_PREDICTED = 20_000

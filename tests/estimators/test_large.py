@@ -186,7 +186,7 @@ def test_checkpoints(data, in_blocks, tmp_path):
 def test_memory_stays_far_below_the_size_of_the_file(tmp_path):
     script = f"""
     import numpy as np
-    from benchmarks.speed.bench_large import measured
+    from benchmarks.speed.memory import measured
     from auxcst_sklearn import CostSensitiveAuxMLP
     X = np.lib.format.open_memmap({str(tmp_path / "X.npy")!r}, "w+", np.float32, (80_000, 1_000))
     X[::3, :5] = 30  # a file of 320 MB, most of it a hole
