@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -173,3 +177,45 @@ def test_one_hot_bytes_raise_a_warning_before_they_are_divided():
     module = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 10))
     with pytest.warns(UserWarning, match="astype"):
         CostSensitiveAuxNet(module, max_epochs=1, pretrained=False).fit(X, digits.target[:200])
+
+
+class Paused(nn.Module):
+    """Lets another thread do something in the middle of a prediction."""
+
+    meanwhile = None
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 8), nn.Linear(8, 8)
+        self.act, self.last = nn.ReLU(), nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = self.act(self.first(x))
+        if Paused.meanwhile is not None:
+            do, Paused.meanwhile = Paused.meanwhile, None
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(do).result()
+        return self.last(torch.relu(self.second(x)))
+
+
+@pytest.mark.parametrize("what", ["pickle", "deepcopy", "to_module", "partial_fit"])
+def test_a_model_is_copied_and_updated_while_another_thread_predicts(problem, what):
+    X, y = problem
+    model = CostSensitiveAuxNet(Paused, n_networks=1, **SMALL).fit(X, y)
+    expected, found = [*model.staged_predict_cost(X[:40])], []
+    copies = {
+        "pickle": lambda: pickle.loads(pickle.dumps(model)),
+        "deepcopy": lambda: copy.deepcopy(model),
+        "to_module": model.to_module,
+        "partial_fit": lambda: model.partial_fit(X, y),
+    }
+    Paused.meanwhile = lambda: found.append(copies[what]())
+
+    during = [*model.staged_predict_cost(X[:40])]
+
+    np.testing.assert_array_equal(during, expected)
+    (made,) = found
+    module = made if what == "to_module" else made.net_.module_
+    assert not any(part._forward_hooks for part in module.modules())
+    if what in ("pickle", "deepcopy"):
+        np.testing.assert_array_equal([*made.staged_predict_cost(X[:40])], expected)

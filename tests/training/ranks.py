@@ -113,6 +113,11 @@ def bad_rows(rank):
     small_cnn().fit(np.where(rank, np.nan, IMAGES), Y[:90])
 
 
+def wrong_parameter(rank):
+    """Found before anything begins, so that the group goes on."""
+    small_mlp(max_epochs=0).fit(X, Y)
+
+
 def other_labels(rank):
     small_mlp(learning_rate=0.1 + rank).fit(X, np.roll(Y, rank))
 
@@ -179,7 +184,8 @@ def main(rank, size, folder, backend):
     if backend == "nccl":
         path.write_bytes(pickle.dumps({"on_gpu": on_gpu()}))
         return
-    results = {"alone": alone(rank)} | {fit.__name__: fit() for fit in ALIKE}
+    results: dict[str, object] = {"wrong parameter": message(wrong_parameter, rank)}
+    results |= {"alone": alone(rank)} | {fit.__name__: fit() for fit in ALIKE}
     group = weakref.ref(dist.group.WORLD)
     dist.destroy_process_group()  # its threads can abort the exit
     results["group_ended"] = group() is None

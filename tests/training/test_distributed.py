@@ -95,6 +95,12 @@ def test_what_all_ranks_see_they_refuse_alike(results):
         assert results[0][mistake] == results[1][mistake]
 
 
+def test_a_wrong_parameter_leaves_the_group_of_the_caller(results):
+    for of_rank in results:  # whose later fits have no error
+        assert "'max_epochs' parameter" in of_rank["wrong parameter"]
+        assert of_rank["stack"]
+
+
 def test_a_rank_whose_fit_fails_leaves_the_group(results):
     assert results[1]["bad_rows"].startswith("ValueError: Input X contains NaN")
     assert "RuntimeError" in results[0]["bad_rows"]  # the connection is lost
