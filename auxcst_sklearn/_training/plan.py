@@ -1,7 +1,7 @@
 """The plan of a training: each automatic setting, decided once.
 
 Only this file compares parameters of a training with "auto", and only this file knows which sizes
-suit a device. A new default is a field of `Plan`, and one of the functions below.
+suit a device. A new default is one of the functions below, and for a new setting a field of `Plan`.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def make_plan(
         ema_epochs=0.0 if stream else float(p.ema_epochs),
         validates=validates,
         early_stopping=stops,
-        patience=4 - bisect_left(LONG_EPOCHS, n) if p.patience == "auto" else int(p.patience),
+        patience=_patience(p.patience, n),
         temperature=_temperature(p.temperature, learns_now or before is not None),
         combine_heads=_combine_heads(p.combine_heads, pretrained),
         head_gradient=_head_gradient(p.head_gradient, pretrained),
@@ -325,6 +325,11 @@ def _batch_size(p: Any, n: int, stops: bool, device: str, earlier: Plan | None) 
     size = int(np.clip(n // 32, 16, largest))
     # The first block of a stream may be tiny, but then many small steps for later blocks take long.
     return max(size, earlier.batch_size) if earlier else size
+
+
+def _patience(patience: Any, n: int) -> int:
+    """Epochs without improvement: fewer for many samples, whose epochs have more steps."""
+    return 4 - bisect_left(LONG_EPOCHS, n) if patience == "auto" else int(patience)
 
 
 def _schedule(schedule: Any, stream: bool) -> str:
