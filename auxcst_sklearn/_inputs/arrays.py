@@ -85,10 +85,10 @@ class Preprocessor:
 
     def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
-        X, y = on_host(X), on_host(y)
         alone = isinstance(y, str) and not reset and self.is_categorical is None
         validated = plain_rows(estimator, X) if alone else None
         if validated is None:
+            X, y = on_host(X), on_host(y)
             check_frame(X)
             with numpy_arrays():
                 validated = self._as_arrays(estimator, X, y, reset)

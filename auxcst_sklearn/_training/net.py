@@ -133,7 +133,8 @@ class CostNet(NeuralNet):
         if not grows or (free := free_memory(self.device)) is None:
             return usual
         with neutral_torch_modes():
-            nbytes = largest_output(self.module_, last(slice(max(0, n_rows - N_MEASURED), n_rows)))
+            tried = last(slice(max(0, n_rows - N_MEASURED), n_rows)).to(self.device)
+            nbytes = largest_output(self.module_, tried)
         return rows_by_memory(usual, self.batch_size, nbytes, free)
 
     # --------------------------------------------------------------- training
@@ -367,17 +368,16 @@ class CostNet(NeuralNet):
         lengths = None if few else self.module_.lengths(X)
         # Rows of similar length share a batch, which is cut to its longest row.
         order = None if lengths is None else lengths.argsort().numpy()
-
-        def read(rows: Any) -> Tensor:
-            return densify(X[rows if order is None else order[rows]]).to(self.device)
-
         usual = self.module_.even_rows if few else self.predict_rows
-        size = self.rows_at_once(usual, n, read)
+        size = self.rows_at_once(
+            usual, n, lambda last: densify(X[last if order is None else order[last]])
+        )
         limit = thread_limit(min(size, n) * self.multiplications_per_row)
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):
                 rows: Any = slice(start, start + size)
-                x = read(rows)
+                rows = rows if order is None else order[rows]
+                x = densify(X[rows]).to(self.device)
                 m = len(x)
                 if few:  # a copy, because rounding may depend on the position in memory
                     padded = x.new_zeros((size, *x.shape[1:]))
@@ -387,7 +387,7 @@ class CostNet(NeuralNet):
                 if not arrays:  # one array for all: many small ones fragment the memory
                     arrays = [np.empty((n, *r.shape[1:])) for r in results]
                 for whole, part in zip(arrays, results):
-                    whole[rows if order is None else order[rows]] = part
+                    whole[rows] = part
         return arrays
 
     # ----------------------------------------------------------------- state

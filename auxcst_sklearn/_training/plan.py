@@ -18,7 +18,7 @@ import torch
 from .._checks.calls import warn
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, ProbabilisticLoss
-from .runtime import is_gpu, processes
+from .runtime import processes
 
 # With fewer samples, none are validation samples.
 FEWEST_TO_VALIDATE = 10
@@ -320,7 +320,7 @@ def _batch_size(p: Any, n: int, stops: bool, device: str, earlier: Plan | None) 
         return int(p.batch_size)
     largest = LARGEST_BATCH
     if p.schedule == "plateau" and stops:
-        most = LARGEST_ON_GPU if is_gpu(device) else LARGEST_OF_PLATEAUS
+        most = LARGEST_ON_GPU if device.startswith("cuda") else LARGEST_OF_PLATEAUS
         largest = int(np.clip(n // 200, 256, most))
     size = int(np.clip(n // 32, 16, largest))
     # The first block of a stream may be tiny, but then many small steps for later blocks take long.
