@@ -350,6 +350,3 @@ def likely_remedy(shape: tuple[int, ...], channels_last: bool) -> str | None:
                 size = (side, side, channels) if channels_last else (channels, side, side)
                 return f"image_shape={size}"
     return None
-
-
-# --------------------------------------------------------------------------------- tensors

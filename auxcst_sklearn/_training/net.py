@@ -51,7 +51,6 @@ from .state import (
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
 PADDED_ROWS = 20
 
-
 # Largest size in bytes of a batch of validation samples of all networks together, on a CPU.
 EVALUATED_BYTES = 2**26
 # Rows whose outputs tell how many a GPU has memory for.
@@ -257,9 +256,7 @@ class CostNet(NeuralNet):
         `module` is a copy of the module of the net, with other settings.
         """
         loss, is_geometric = self.criterion_.loss, self.is_geometric
-        output = self.forward_voted(x, module)
-        if self.temperature != 1:
-            output = loss.with_temperature(output, self.temperature)
+        output = self._tempered(self.forward_voted(x, module))
         if not is_geometric:
             return output
         logs = loss.probabilities(output).clamp(min=SMALLEST).log()
