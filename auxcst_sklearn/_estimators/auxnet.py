@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial, update_wrapper
-from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from skorch.callbacks import ParamMapper
 from skorch.utils import noop, unfreeze_parameter
 from torch import nn
@@ -52,7 +51,7 @@ class ModuleParameters(ImageParameters):
         "n_networks": [StrOptions({"auto"}), COUNT],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
         "head_gradient": [StrOptions({"auto"}), NOT_NEGATIVE],
-        "freeze": [Interval(Integral, 1, None, closed="left"), "array-like", None],
+        "freeze": [COUNT, None],
         "pretrained_lr_factor": [StrOptions({"auto"}), POSITIVE],
         "learning_rate": [StrOptions({"auto"}), POSITIVE],
     }
@@ -65,7 +64,7 @@ class ModuleParameters(ImageParameters):
     head_gradient: float | Literal["auto"] = "auto"
     alpha: float | Sequence[float] | Callable[[int], Any] = 0.3
     combine_heads: bool | Literal["auto"] = "auto"
-    freeze: int | Sequence[str] | None = None
+    freeze: int | None = None
     pretrained_lr_factor: float | Literal["auto"] = "auto"
     n_networks: int | Literal["auto"] = "auto"  # type: ignore[assignment]
     learning_rate: float | Literal["auto"] = "auto"  # type: ignore[assignment]
@@ -209,9 +208,9 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         minimise the log loss of validation samples. If the mean does not lower it on other
         validation samples, the output predicts alone. If "auto", True for a pretrained module, and
         for a new one whose heads send a gradient.
-    freeze : int or list of str, default=None
-        The number of epochs in which only new layers are trained, or the submodules that stay
-        frozen: paths, or patterns such as ``"layer[12]"``.
+    freeze : int, default=None
+        The number of epochs in which only new layers are trained. Parameters without
+        ``requires_grad`` are never trained.
     pretrained_lr_factor : "auto" or float, default="auto"
         Learning rate of the module's own parameters, divided by `learning_rate`. If "auto", 1 for a
         new module, and 0.1 or 0.02 (with an ``attention_mask``) for a pretrained module.
@@ -325,14 +324,6 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             if first.layout.masks and not first.is_cut:
                 line = "Batches are not cut to their longest sample: cut outputs would differ."
                 report(line, self.verbose and processes().rank == 0)
-        freeze: Any = self.freeze
-        if isinstance(freeze, bool):
-            raise ValueError(
-                f"freeze={freeze}; expected a number of epochs, or names of submodules: "
-                "['*'] for all of them, to the end."
-            )
-        if freeze is not None and not isinstance(freeze, Integral):
-            module.freeze(list(freeze))
         return module, weights
 
     def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
@@ -373,12 +364,12 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         if plan.pretrained_lr_factor != 1:
             groups = [("*body.*", {RATE_FACTOR: plan.pretrained_lr_factor})]
             arguments["optimizer__param_groups"] = groups
-        if isinstance(self.freeze, Integral):
+        if self.freeze is not None:
             named = dict(module.named_parameters())
             frozen = [n for n, p in named.items() if "body" in n.split(".") and p.requires_grad]
             for name in frozen:
                 named[name].requires_grad_(False)
-            schedule = partial(_unfreeze, after=int(self.freeze))
+            schedule = partial(_unfreeze, after=self.freeze)
             arguments["callbacks"] = [ParamMapper(frozen, schedule=schedule)]
         return arguments
 

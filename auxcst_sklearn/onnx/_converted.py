@@ -14,8 +14,14 @@ import onnx
 import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, version_converter
-from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
 from .._checks.data import holds_categories, is_frame, select
@@ -41,7 +47,9 @@ from ._graph import (
 
 # Of an example: not 0 or 1, which torch treats as constants.
 N_ROWS = 3
-SINGLE = (AdaBoostClassifier, GradientBoostingClassifier)  # their trees read float32
+# Their trees read float32.
+FORESTS = (RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier)
+SINGLE = (*FORESTS, AdaBoostClassifier, GradientBoostingClassifier)
 
 # --------------------------------------------------------------------- columns
 
@@ -133,7 +141,7 @@ def estimates(model: Any, graph: Graph, rows: GraphRows, **options: Any) -> str:
     if any(np.isinf(tree.threshold).any() for tree in trees):
         raise ValueError(  # skl2onnx would not end
             f"{name} has trees that split missing values, which skl2onnx cannot convert. Fill "
-            "them in by an imputer in a Pipeline, or use a forest or gradient boosting instead."
+            "them in by an imputer in a Pipeline, or use HistGradientBoostingClassifier instead."
         )
     rows = coded_rows({}, graph, rows)
     if isinstance(model, SINGLE):
@@ -161,9 +169,6 @@ def _converted(
         ) from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
-    for values in _attributes(model, "statistics_"):
-        if values.dtype.kind == "f":
-            graph.imputed.update(zip(values.astype(np.float32).tolist(), values.tolist()))
     part = version_converter.convert_version(part, OPSET)
     return graph.embed(part, rows, _missing_category(model))
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
+from onnx import numpy_helper
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
-from sklearn.frozen import FrozenEstimator
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from .._checks.data import label_index
 from .._checks.nesting import delegate
@@ -28,16 +25,13 @@ from .._estimators.table_models import TableBoosting, TableLogistic
 from .._training.geometric_mean import SMALLEST
 from ._converted import coded_rows, estimates, network_estimates, rows_of_steps
 from ._graph import MATRICES, Graph, GraphRows
-from ._trees import boosting_scores, category_codes, forest_probability
 
 # Exact types: a subclass may predict in another way.
 BOOSTING = (HistGradientBoostingClassifier, TableBoosting)
-FORESTS = (
-    RandomForestClassifier,
-    ExtraTreesClassifier,
-    DecisionTreeClassifier,
-    ExtraTreeClassifier,
-)
+NEVER = -2  # no code of a category
+
+# Of a node, before its mode, which is LEAF for leaves; children are positions.
+_FIELDS = ("featureids", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")
 
 
 def assemble(model: Any, X: Any, takes_costs: bool) -> tuple[onnx.ModelProto, Graph]:
@@ -82,8 +76,6 @@ def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
         return network_estimates(model, graph, rows)[1]
     if kind in BOOSTING:
         return _of_scores(_boosting_scores(model, graph, rows), len(model.classes_), graph)
-    if kind in FORESTS:
-        return forest_probability(model, graph, graph.value(coded_rows({}, graph, rows)))
     if kind is CalibratedClassifierCV and model.method != "temperature":
         parts = [_calibrated(part, graph, rows) for part in model.calibrated_classifiers_]
         return _mean(parts, graph)
@@ -131,12 +123,6 @@ def _ensemble(model: CostSensitiveEnsembleClassifier, graph: Graph, rows: GraphR
         log = graph.add("Log", graph.add("Clip", p, SMALLEST, 1.0))
         parts.append(graph.add("Mul", log, weight))
     return graph.add("Softmax", graph.add("Sum", *parts), axis=1)
-
-
-def _boosting_scores(model: Any, graph: Graph, rows: GraphRows) -> str:
-    codes = category_codes(model)
-    levels = {j: np.array([*of_column], object) for j, of_column in codes.items()}
-    return boosting_scores(model, codes, graph, graph.value(coded_rows(levels, graph, rows)))
 
 
 def _of_scores(scores: str, n_classes: int, graph: Graph) -> str:
@@ -199,14 +185,8 @@ def _scores(model: Any, graph: Graph, rows: GraphRows) -> str:
     kind, n_classes = type(model), len(model.classes_)
     if kind is Pipeline:
         return _scores(model[-1], graph, rows_of_steps(model, graph, rows))
-    if kind is FrozenEstimator:
-        return _scores(model.estimator, graph, rows)
-    if isinstance(model, BaseCostSensitiveNet) and not model._has_probabilities():
-        order = model._of_classes(np.arange(len(model.decisions_))[np.newaxis])[0]
-        cost = graph.add("Gather", cost_and_probability(model, graph, rows)[0], order, axis=1)
-        if n_classes > 2:
-            return graph.add("Neg", cost)
-        return graph.add("Sub", _column(cost, 0, graph), _column(cost, 1, graph))
+    if (inner := delegate(model)) is not None:
+        return _scores(inner, graph, rows)
     if kind in BOOSTING:
         return _boosting_scores(model, graph, rows)
     if hasattr(model, "decision_function"):
@@ -214,3 +194,134 @@ def _scores(model: Any, graph: Graph, rows: GraphRows) -> str:
     else:
         scores = probability(model, graph, rows)
     return _column(scores, -1, graph) if n_classes == 2 else scores
+
+
+# ----------------------------------------------------------- gradient boosting
+
+
+def _boosting_scores(model: Any, graph: Graph, rows: GraphRows) -> str:
+    """Raw scores (n, n_trees_per_iteration_). skl2onnx ignores splits by categories."""
+    codes = _category_codes(model)
+    levels = {j: np.array([*of_column], object) for j, of_column in codes.items()}
+    return _sums_of_trees(model, codes, graph, graph.value(coded_rows(levels, graph, rows)))
+
+
+class _Ensemble:
+    """One node of the graph with many trees."""
+
+    def __init__(self) -> None:
+        self.lists: dict[str, list[Any]] = defaultdict(list)
+        self.n_trees = 0
+
+    def add(self, nodes: Sequence[Sequence[Any]], weights: Mapping[int, Sequence[float]]) -> None:
+        """Add a tree whose leaves add weights, in their order, to some outputs."""
+        leaves = [i for i, node in enumerate(nodes) if node[-1] == "LEAF"]
+        columns = zip((*_FIELDS, "modes"), zip(*nodes))
+        new: dict[str, Sequence[Any]] = {f"nodes_{name}": values for name, values in columns}
+        new["nodes_treeids"] = [self.n_trees] * len(nodes)
+        new["nodes_nodeids"] = list(range(len(nodes)))
+        new["target_treeids"] = [self.n_trees] * len(leaves) * len(weights)
+        new["target_nodeids"] = leaves * len(weights)
+        new["target_ids"] = [output for output in weights for _ in leaves]
+        new["target_weights"] = [weight for values in weights.values() for weight in values]
+        for name, values in new.items():
+            self.lists[name].extend(values)
+        self.n_trees += 1
+
+    def sums(self, graph: Graph, rows: str, n_outputs: int) -> str:
+        """The sum of each output, (n, n_outputs), in float32."""
+        given: dict[str, Any] = dict(self.lists)
+        for name in ("nodes_values", "target_weights"):
+            numbers = np.array(given.pop(name), np.float64)
+            given[f"{name}_as_tensor"] = numpy_helper.from_array(numbers, name)
+        return graph.add(
+            "TreeEnsembleRegressor", rows, domain="ai.onnx.ml", n_targets=n_outputs, **given
+        )
+
+
+def _sums_of_trees(model: Any, codes: dict[int, dict[Any, float]], graph: Graph, rows: str) -> str:
+    """Raw scores (n, n_trees_per_iteration_), of rows with the positions of categories."""
+    ensemble, step = _Ensemble(), _largest_step(model)
+    of_levels = {j: np.array([*of_column.values()]) for j, of_column in codes.items()}
+    order = np.arange(model.n_features_in_)
+    if codes:  # the splits number columns of categories first
+        order = np.argsort(~model.is_categorical_, kind="stable")
+    for of_iteration in model._predictors:
+        for k, tree in enumerate(of_iteration):
+            values = tree.nodes["value"][tree.nodes["is_leaf"] == 1]
+            whole = np.rint(values / step) * step
+            weights = {2 * k: whole.tolist(), 2 * k + 1: (values - whole).tolist()}
+            ensemble.add(_boosted(tree, order.tolist(), of_levels), weights)
+    base = np.ravel(model._baseline_prediction).astype(np.float64)
+    sums = graph.as_double(ensemble.sums(graph, rows, 2 * len(base)))
+    pairs = graph.add("Reshape", sums, np.array([-1, len(base), 2]))
+    return graph.add("Add", graph.add("ReduceSum", pairs, np.array([2]), keepdims=0), base)
+
+
+def _largest_step(model: Any) -> float:
+    """A power of two: sums of its multiples are exact in float32, the type of an ensemble's sums.
+
+    The rests of the values add up to so little that float32 is as good as float64 for them.
+    """
+    trees = chain.from_iterable(model._predictors)
+    largest = sum(float(np.abs(tree.nodes["value"]).max()) for tree in trees)
+    return float(2.0 ** (np.ceil(np.log2(largest + 1)) - 22))
+
+
+def _category_codes(model: Any) -> dict[int, dict[Any, float]]:
+    """The code of each category in the splits, of each column; NaN if it counts as missing."""
+    if model._preprocessor is None:
+        return {}
+    encoder = model._preprocessor.named_transformers_["encoder"]
+    codes_of_columns = {
+        j: {level: float(code) if level == level else np.nan for code, level in enumerate(levels)}
+        for j, levels in zip(np.flatnonzero(model.is_categorical_).tolist(), _listed(encoder))
+    }
+    if not isinstance(model, TableBoosting) or model._codes is None:
+        return codes_of_columns
+    return {
+        j: {level: codes.get(common, np.nan) for level, common in zip_longest(levels, kept)}
+        for (j, codes), levels, kept in zip(
+            codes_of_columns.items(), _listed(model._codes.encoder), model._kept
+        )
+    }
+
+
+def _listed(encoder: Any) -> list[list[Any]]:
+    return [levels.tolist() for levels in encoder.categories_]
+
+
+def _boosted(tree: Any, order: list[int], codes: dict[int, NDArray[np.float64]]) -> list[Any]:
+    """The nodes of a tree; a split by categories is a chain of comparisons with one of them.
+
+    The chain has the known categories of the side to which missing ones do not go, so that all
+    others go to the other side.
+    """
+    nodes: list[list[Any]] = []
+    chains = []
+    for i, node in enumerate(tree.nodes):
+        left, right = int(node["left"]), int(node["right"])
+        missing, j = int(node["missing_go_to_left"]), order[node["feature_idx"]]
+        if node["is_leaf"]:
+            nodes.append([0, 0.0, 0, 0, 0, "LEAF"])
+        elif not node["is_categorical"]:
+            nodes.append([j, float(node["num_threshold"]), left, right, missing, "BRANCH_LEQ"])
+        else:
+            of_levels = codes[j]
+            at_left = np.isin(of_levels, _members(tree.raw_left_cat_bitsets[node["bitset_idx"]]))
+            listed = ~at_left & ~np.isnan(of_levels) if missing else at_left
+            first, *others = np.flatnonzero(listed).tolist() or [NEVER]
+            to, other = (right, left) if missing else (left, right)
+            nodes.append([j, float(first), to, other, 0, "BRANCH_EQ"])
+            chains.append((i, others))
+    for i, others in chains:
+        for code in others:
+            j, _, to, other, *_ = nodes[i]
+            nodes[i][3] = i = len(nodes)
+            nodes.append([j, float(code), to, other, 0, "BRANCH_EQ"])
+    return nodes
+
+
+def _members(bits: NDArray[np.uint32]) -> NDArray[np.intp]:
+    """The numbers in a set of bits."""
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))

@@ -50,7 +50,6 @@ class Graph:
         # Networks with their outputs, and names of what other packages have converted.
         self.networks: dict[tuple[int, str | None], tuple[Any, list[str]]] = {}
         self.converted: list[str] = []
-        self.imputed: dict[float, float] = {}  # what imputers fill in, by its rounded value
         self.has_steps = False  # of an isotonic calibration
         self.tolerance = TOLERANCE
         self.n_names = 0
@@ -104,19 +103,16 @@ class Graph:
             else:
                 self.uses[name].append(value)
         for node in part.graph.node:
-            self._append(node)
+            attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+            if node.op_type == "Imputer" and np.isnan(attributes.get("replaced_value_float", 0)):
+                # onnxruntime has no Imputer of float64.
+                (x,), (result,) = node.input, node.output
+                filled = self.add("CastLike", attributes["imputed_value_floats"], x)
+                self.add("Where", self.add("IsNaN", x), filled, x, output=result)
+            else:
+                self.nodes.append(node)
         self.constants.extend(part.graph.initializer)
         return [value.name for value in part.graph.output]
-
-    def _append(self, node: onnx.NodeProto) -> None:
-        """Add a node; an imputer, which onnxruntime supports only for float32, is replaced."""
-        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        if node.op_type != "Imputer" or not np.isnan(attributes.get("replaced_value_float", 0)):
-            self.nodes.append(node)
-            return
-        (x,), (result,) = node.input, node.output
-        values = [self.imputed.get(value, value) for value in attributes["imputed_value_floats"]]
-        self.add("Where", self.add("IsNaN", x), self.add("CastLike", values, x), x, output=result)
 
     def value(self, rows: GraphRows) -> str:
         """Rows of an array, in float64."""

@@ -174,11 +174,13 @@ def fit_plain(data: Data, options: argparse.Namespace) -> Predict:
 def fit_ours(data: Data, options: argparse.Namespace) -> Predict:
     """A CostSensitiveAuxNet, with the parameters that the method names."""
     train, held_out = data.train, data.held_out
+    network = make_network(options.network, options.weights)
+    for path in FROZEN if options.network == "efficientnet" else []:
+        network.get_submodule(path).requires_grad_(False)
     model = CostSensitiveAuxNet(
-        make_network(options.network, options.weights),
+        network,
         pretrained=True,
         cost_matrix=data.cost_matrix,
-        freeze=FROZEN if options.network == "efficientnet" else None,
         augmentation=RandomFlipShift(max_shift=options.size // 8),
         pretrained_lr_factor=options.factor,
         learning_rate=options.rate,

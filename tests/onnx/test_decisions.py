@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -59,12 +58,5 @@ def test_matrices_of_rows_have_a_column_for_each_decision(kind):
 
 def test_a_pipeline_decides_by_its_last_step():
     model = make_pipeline(StandardScaler(), MODELS["rule"](cost_matrix=COSTS)).fit(X, Y)
-
-    assert_agrees(model, X, to_onnx(model, X))
-
-
-def test_a_calibrator_reads_the_costs_of_the_classes():
-    inner = CalibratedClassifierCV(MODELS["one_sided"](cost_matrix=COSTS), cv=2)
-    model = BayesMinimumRiskClassifier(inner, cost_matrix=COSTS).fit(X, Y)
 
     assert_agrees(model, X, to_onnx(model, X))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from threading import get_ident
 from typing import Any
@@ -12,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
-from torch.utils.checkpoint import CheckpointFunction
 
 from .._network import OwnHook
 
@@ -26,11 +24,8 @@ class Listener(TorchFunctionMode):
 
     Hooks exist only within the context, and only for the thread that entered it: the module may run
     in other threads at the same time. `on_call` takes a call, its output, and a function with
-    its arguments, or None for a submodule; `only` limits it to some paths, for speed.
-
-    `before` has, for each call of a path, the submodule that returned before it in the same
-    forward, by which `number_in` finds the call in another run. The names of these submodules are
-    empty unless all are recorded, `with_context`.
+    its arguments, or None for a submodule; `only` limits it to some paths, for speed. `runs` has
+    the number of calls of each path.
     """
 
     def __init__(
@@ -38,23 +33,20 @@ class Listener(TorchFunctionMode):
         module: nn.Module,
         on_call: Callable[[Call, Any, tuple[Any, ...] | None], None],
         only: Collection[str] | None = None,
-        with_context: bool = False,
     ) -> None:
         super().__init__()
         self.module, self.on_call, self.only = module, on_call, only
         # The submodule of a function is known only if the calls of all submodules are recorded.
         self.functions = only is None or any(path.endswith("()") for path in only)
-        self.with_context = with_context or self.functions
-        self.before: defaultdict[str, list[str]] = defaultdict(list)
+        self.runs: Counter[str] = Counter()
         self.running: list[Call] = []
-        self.returned = [""]  # the last submodule that returned in each running forward
         self.reporting = False
 
     def __enter__(self) -> Listener:
         self.thread = get_ident()
         self.handles = []
         for path, part in self.module.named_modules():
-            if path and (self.with_context or path in (self.only or ())):
+            if path and (self.functions or path in (self.only or ())):
                 self.handles += [
                     part.register_forward_pre_hook(OwnHook(self._on_entry, path)),
                     part.register_forward_hook(OwnHook(self._on_return)),
@@ -87,18 +79,14 @@ class Listener(TorchFunctionMode):
     def _on_entry(self, path: str, part: nn.Module, args: Any) -> None:
         if get_ident() == self.thread:
             self.running.append(self._count(path))
-            self.returned.append("")
 
     def _on_return(self, part: nn.Module, args: Any, output: Any) -> None:
         if get_ident() == self.thread:
-            call = self.running.pop()
-            self.returned.pop()
-            self.returned[-1] = call[0] if self.with_context else ""
-            self._report(call, output, None)
+            self._report(self.running.pop(), output, None)
 
     def _count(self, path: str) -> Call:
-        self.before[path].append(self.returned[-1])
-        return path, len(self.before[path])
+        self.runs[path] += 1
+        return path, self.runs[path]
 
     def _report(self, call: Call, output: Any, by: tuple[Any, ...] | None) -> None:
         if self.only is not None and call[0] not in self.only:
@@ -106,34 +94,6 @@ class Listener(TorchFunctionMode):
         self.reporting = True  # computations of on_call are not part of the module
         self.on_call(call, output, by)
         self.reporting = False
-
-
-def number_in(run: Mapping[str, list[str]], call: Call, expected: list[str]) -> int | None:
-    """The number that a call of an earlier run has in another `run`; None if it was skipped.
-
-    In training branches may be added, or skipped at random: then a call is identified by the
-    submodule before it, see `Listener.before`, of which `expected` has the path's calls in the
-    earlier run. The last step of an unrolled cell is the last of any number of steps.
-    """
-    (path, number), found, before = call, run.get(call[0], []), expected[call[1] - 1]
-    if found == expected or not found:
-        return number if found else None
-    alike = [i for i, other in enumerate(found, start=1) if other == before]
-    n_expected, as_many = expected.count(before), len(found) == len(expected)
-    if len(alike) == n_expected == 1:
-        return alike[0]
-    if before and not run.get(before) and not (as_many and {*found} <= {*expected}):
-        return None  # The submodule was skipped, and so was the call.
-    if as_many:
-        return number
-    is_last = (n_expected > 1 or before == path) and before not in expected[number:]
-    if is_last and len(run.get(before, [])) >= len(alike):
-        return alike[-1] if alike else len(found) if number == len(expected) else None
-    raise ValueError(
-        f"The hidden layer '{path}:{number}' cannot be told from other calls: {path!r} ran "
-        f"{len(found)} times instead of {len(expected)}, as in evaluation. Use a module that runs "
-        "nowhere else."
-    )
 
 
 def first_tensor(output: Any) -> Tensor | None:
@@ -179,12 +139,9 @@ class Recorder:
     evaluation, as by dropout in place, so that all are until all have run in one step.
     """
 
-    def __init__(
-        self, before: dict[str, list[str]], overwritten: set[str], *, sends_gradient: bool
-    ) -> None:
-        self.before, self.overwritten = before, overwritten  # by path, in the trace
-        self.sends_gradient, self.is_new = sends_gradient, True
-        self.with_context = False  # which takes time, and is needed where numbers of calls differ
+    def __init__(self, runs: dict[str, int], overwritten: set[str]) -> None:
+        self.runs, self.overwritten = runs, overwritten  # by path, in the trace
+        self.is_new = True
 
     def record(
         self,
@@ -193,38 +150,35 @@ class Recorder:
         calls: Collection[Call],
         training: bool,
     ) -> tuple[Tensor, dict[Call, Tensor]]:
-        """What `forward` returns, and the outputs of those calls that it makes."""
+        """What `forward` returns, and the outputs of those calls that it makes.
+
+        A path may be skipped, as with LayerDrop. If it runs another number of times than in the
+        trace, only its last call is known to be the same, as of an unrolled cell.
+        """
         # The first training step clones every output, because only this step can show which of them
         # training overwrites in place.
         is_first = training and self.is_new
-        sends = self.sends_gradient and torch.is_grad_enabled()
-        outputs, found = dict[Any, Any](), dict[Call, Tensor]()
+        outputs, found = dict[Call, Any](), dict[Call, Tensor]()
 
         def keep(call: Call, output: Any, _: Any) -> None:
-            if sends and not torch.is_grad_enabled() and _is_in_checkpoint():
-                raise ValueError(
-                    f"The hidden layer {call[0]!r} runs in a re-entrant checkpoint, within which "
-                    "heads get no gradient. Set use_reentrant=False."
-                )
             # The version is read now and compared after the run: a larger one means that a later
             # layer has written to the output.
             if (x := first_tensor(output)) is not None:
                 kept = _keep(x, is_first or call[0] in self.overwritten)
                 outputs[call] = x, version_of(x), kept
 
-        with_context = is_first or self.with_context or not training
-        with Listener(module, keep, {path for path, _ in calls}, with_context) as listener:
+        with Listener(module, keep, {path for path, _ in calls}) as listener:
             returned = forward()
-        before, expected = listener.before, self.before
-        # A path that did not run at all was skipped, as with LayerDrop. Only a path that ran
-        # another number of times has calls whose numbers have lost their meaning.
-        differs = [path for path in expected if len(before[path]) not in (0, len(expected[path]))]
-        self.with_context |= bool(training and differs)
         for call in calls:
-            path, number = call[0], None if call[0] in differs else call[1]
-            if listener.with_context:
-                number = number_in(before, call, expected[path])
-            if (output := outputs.get((path, number))) is None:
+            path, number = call
+            n, expected = listener.runs[path], self.runs[path]
+            if n not in (0, expected) and number < expected:
+                raise ValueError(
+                    f"The hidden layer '{path}:{number}' cannot be told from other calls: {path!r} "
+                    f"ran {n} times instead of {expected}, as in evaluation. Give hidden_layers "
+                    "submodules that run nowhere else."
+                )
+            if (output := outputs.get((path, n if number == expected else number))) is None:
                 continue
             x, version, found[call] = output
             if training and version_of(x) != version and path not in self.overwritten:
@@ -251,11 +205,3 @@ def _keep(x: Tensor, clones: bool) -> Tensor:
     if clones or not torch.is_grad_enabled():
         return x.clone() if clones else x
     return x.view_as(x)  # which gets its gradient in the order of a head that is computed now
-
-
-def _is_in_checkpoint() -> bool:
-    """Whether a re-entrant checkpoint runs, whose weights are trained without gradients here."""
-    frame: Any = sys._getframe()
-    while frame is not None and frame.f_code is not CheckpointFunction.forward.__code__:
-        frame = frame.f_back
-    return frame is not None

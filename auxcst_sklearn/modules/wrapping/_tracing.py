@@ -243,11 +243,7 @@ class Trace:
 
     def runs(self, path: str) -> int:
         """Number of calls of a path."""
-        return len(self.before(path))
-
-    def before(self, path: str) -> list[str]:
-        """The submodules that returned before each call of a path, as in `Listener`."""
-        return self._listener.before.get(path, [])
+        return self._listener.runs[path]
 
     def name(self, call: Call) -> str:
         """Path of a call, with its number if the path runs more than once."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
@@ -21,8 +20,6 @@ from ._body import Example, check_rows_apart, close, random_rows, without_output
 from ._listener import Call, Recorder, describe, first_tensor, run
 from ._tracing import Trace
 
-# Steps in a row in which a layer may be skipped at random, as with LayerDrop.
-MOST_SKIPS = 100
 # Fewer input channels do not fill a vector register of AVX-512.
 FEW_CHANNELS = 16
 # Smaller weights may be gates that training opens.
@@ -70,7 +67,6 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     ) -> None:
         super().__init__()
         self.inputs = inputs
-        self._n_skips: dict[Call, int] = {}
         for part in module.modules():
             if isinstance(part, nn.TransformerEncoder):
                 part.use_nested_tensor = False  # which heads cannot read
@@ -95,7 +91,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
                 two = random_rows(inputs.out_shape, trace.dtype, 2)
             check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
             inputs.integers = not trace.dtype.is_floating_point
-        before = {path: trace.before(path) for path, _ in self._calls}
+        runs = {path: trace.runs(path) for path, _ in self._calls}
         overwritten = {call[0] for call in self._calls if trace.was_overwritten(call)}
         # Heads are initialised last, so that the other weights are the same with and without heads.
         features: Any = trace.output
@@ -109,8 +105,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             self.heads[f"hidden{i}"] = head = CostHead(n_classes=n_classes, **reads)
             gradients.append(head.gradient)
         self.head_gradient = max(gradients)
-        sends_gradient = self.head_gradient > 0
-        self._recorder = Recorder(before, overwritten, sends_gradient=sends_gradient)
+        self._recorder = Recorder(runs, overwritten)
         if isinstance(inputs, NamedRows) and rows is not None:
             self._check_named_rows(inputs, rows)
 
@@ -189,7 +184,6 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             features, layers = self._recorder.record(
                 self.body, lambda: self._run(own), heads, self.training
             )
-            self._check_skipped([call for call in heads if call not in layers])
             outputs = [
                 head(layers[call], own)
                 if call in layers
@@ -210,17 +204,6 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             )
         return features
 
-    def _check_skipped(self, skipped: Collection[Call]) -> None:
-        """Raise an error for a layer that does not run, other than at random in training."""
-        self._n_skips = {call: self._n_skips.get(call, 0) + 1 for call in skipped}
-        for call, n in self._n_skips.items():
-            if not self.training or n > MOST_SKIPS:
-                name = self.hidden_layers[self._calls.index(call)]
-                raise RuntimeError(
-                    f"hidden_layers names {name!r}, which did not run: the forward of "
-                    f"{type(self.body).__name__} skips it. Leave it out of hidden_layers."
-                )
-
     def _own(self, x: Tensor) -> Any:
         """Inputs of the module: copies, because it may write to them and others use them."""
         own = self.inputs(x.clone() if isinstance(self.inputs, ImageLayer) else x)
@@ -230,23 +213,6 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         if self.training and self.generator is not None:
             return SeededDraws(self.generator)
         return nullcontext()
-
-    def freeze(self, names: Sequence[str]) -> None:
-        """Freeze parts of the module; patterns such as ``"layer[12]"`` match paths.
-
-        A part whose parameters are all frozen runs in evaluation mode, also in training: its
-        normalisation keeps its statistics, and its dropout is off.
-        """
-        parts = {path: part for path, part in self.body.named_modules() if path}
-        for name in names:
-            matching = [part for path, part in parts.items() if fnmatchcase(path, name)]
-            if not matching:
-                raise ValueError(
-                    f"freeze names {name!r}, which no submodule of {type(self.body).__name__} "
-                    f"matches; expected some of {list(parts)}, or patterns of them."
-                )
-            for part in matching:
-                part.requires_grad_(False)
 
     def train(self, mode: bool = True) -> WrappedNetwork:
         """Switch between training and evaluation; frozen parts always evaluate."""

@@ -55,19 +55,8 @@ class Checkpointed(Deep):
         return checkpoint(block, x, use_reentrant=self.kind == "re-entrant")
 
 
-class Branch(Deep):
-    """A branch that runs in training only, after one of the layers."""
-
-    def step(self, i, layer, x):
-        x = self.act(layer(x)) if self.kind in (None, "module") else F.relu(layer(x))
-        if self.training and i == 0 and self.kind is not None:
-            activate = self.act if self.kind == "module" else F.relu
-            self.kept = activate(self.side(x.detach()))
-        return x
-
-
 class Shifted(Deep):
-    """In training, functions of one name that no submodule tells apart."""
+    """In training, functions of one name that run once more."""
 
     def step(self, i, layer, x):
         x = F.relu(layer(x))
@@ -92,8 +81,6 @@ def losses(module, **parameters):
         (Frozen, "no_grad"),
         (Frozen, "inference"),
         (Checkpointed, "not re-entrant"),
-        (Branch, "module"),
-        (Branch, "function"),
         (InPlace, "in place"),
     ],
 )
@@ -105,35 +92,11 @@ def test_heads_learn_as_in_the_plain_network(module, kind, head_input):
     assert all(last < first for first, last in zip(plain[0], plain[-1]))
 
 
-def test_heads_in_a_re_entrant_checkpoint_are_an_error_unless_they_send_no_gradient():
-    with pytest.raises(ValueError, match=r"layers\.0.* re-entrant .* use_reentrant=False"):
-        losses(
-            Checkpointed, module__kind="re-entrant", hidden_layers=[f"layers.{i}" for i in "012"]
-        )
-
-    given = {"module__kind": "re-entrant", "head_gradient": 0}
-    np.testing.assert_allclose(
-        losses(Checkpointed, **given), losses(Checkpointed, head_gradient=0), rtol=0.1
-    )
-
-
 def test_calls_that_cannot_be_told_are_an_error():
     with pytest.raises(
         ValueError, match=r"'relu\(\):1' cannot be told .* ran 8 times instead of 4"
     ):
         losses(Shifted)
-
-
-@pytest.mark.parametrize("skipped", [0, 1, 2])
-def test_functions_of_a_skipped_layer_are_told_by_the_layer(skipped):
-    class Skips(Deep):
-        def step(self, i, layer, x):
-            return x if self.training and i == skipped else F.relu(layer(x))
-
-    first, *_, last = losses(Skips)
-
-    changed = [abs(before - after) > 1e-4 for before, after in zip(first, last)]
-    assert changed == [i != skipped for i in range(3)]
 
 
 @pytest.mark.parametrize("kind", ["cell", "functions"])

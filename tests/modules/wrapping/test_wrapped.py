@@ -225,7 +225,7 @@ def test_layers_must_exist():
         dress(small_cnn(), (2, 2, 3), ["7"])
 
 
-def test_layers_must_run_in_training():
+def test_the_head_of_a_skipped_layer_learns_nothing():
     class Skips(nn.Module):
         def __init__(self):
             super().__init__()
@@ -237,13 +237,9 @@ def test_layers_must_run_in_training():
     network = dress(Skips(), (4,), ["a"])
 
     assert len(network.eval().forward_heads(torch.ones(2, 4))) == 2
-    network.train()
-    for _ in range(100):
-        heads = network.forward_heads(torch.ones(2, 4))
-        torch.testing.assert_close(heads[0], network.heads["hidden1"].bias.expand(2, -1))
-        assert not heads[0].requires_grad
-    with pytest.raises(RuntimeError, match="hidden_layers names 'a', which did not run: the"):
-        network.forward_heads(torch.ones(2, 4))
+    heads = network.train().forward_heads(torch.ones(2, 4))
+    torch.testing.assert_close(heads[0], network.heads["hidden1"].bias.expand(2, -1))
+    assert not heads[0].requires_grad
 
 
 def test_outputs_must_be_tensors_in_training():
@@ -255,7 +251,8 @@ def test_outputs_must_be_tensors_in_training():
 
 def test_frozen_parts_stay_as_they_are(resnet18):
     network = dress(resnet18, (3, 16, 16))
-    network.freeze(["layer[12]", "conv1", "bn*"])
+    for name in ("layer1", "layer2", "conv1", "bn1"):
+        network.body.get_submodule(name).requires_grad_(False)
     network.train()
     before = deepcopy(network.state_dict())
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
@@ -271,11 +268,6 @@ def test_frozen_parts_stay_as_they_are(resnet18):
         if name.startswith(("body.layer1", "body.layer2", "body.conv1", "body.bn1"))
     }
     assert changed == set(before) - frozen
-
-
-def test_frozen_names_must_exist():
-    with pytest.raises(ValueError, match=r"freeze names 'conv\*', which no submodule of Sequent"):
-        dress(small_cnn(), (2, 2, 3)).freeze(["conv*"])
 
 
 def test_copies_and_pickles(functional_net):
