@@ -13,9 +13,8 @@ from contextlib import closing, suppress
 from io import BytesIO
 from os import fspath
 from pathlib import Path
-from pickle import PicklingError, UnpicklingError
+from pickle import PicklingError
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
 import joblib
 import numpy as np
@@ -60,7 +59,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 class Checkpoints:
-    """The folder of one fit, whose trainings are numbered in their order.
+    """The folder of one fit, with the state after some epochs; the last two files are kept.
 
     `key` has a digest for each part of the data and each parameter that determines the result. A
     folder of another fit raises an error, as does one in use by another process or thread: the
@@ -74,12 +73,12 @@ class Checkpoints:
         name = os.fspath(folder)
         self.folder = Path(name.replace(OF_FIT, joblib.hash(sorted(key.items()))))
         self.every = every
-        self.n_trainings = 0
         self._lock = FileLock(self.folder / LOCK_FILE)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
             self.seed = self._open(name, key, seed)
+            self.state = self._load()
         except Timeout as error:
             raise ValueError(
                 f"checkpoint_dir={name!r} is in use: another fit, in this process or another one, "
@@ -90,6 +89,7 @@ class Checkpoints:
         except BaseException:
             self.close()
             raise
+        self.n_saved = self.n_finished
 
     def _open(self, name: str, key: Mapping[str, str], seed: int) -> int:
         path = self.folder / KEY_FILE
@@ -108,23 +108,9 @@ class Checkpoints:
             )
         return seed
 
-    def next_training(self) -> TrainingCheckpoints:
-        """The checkpoints of the next training."""
-        self.n_trainings += 1
-        return TrainingCheckpoints(self.folder, f"training{self.n_trainings}", self.every)
-
     def close(self) -> None:
         """Release the folder for other fits."""
         self._lock.release()
-
-
-class TrainingCheckpoints:
-    """Files with the state of a training after an epoch; the last files are kept."""
-
-    def __init__(self, folder: Path, name: str, every: int) -> None:
-        self.folder, self.name, self.every = folder, name, every
-        self.state = self.load()
-        self.n_saved = self.n_finished
 
     @property
     def n_finished(self) -> int:
@@ -153,36 +139,28 @@ class TrainingCheckpoints:
 
     def _paths(self) -> list[Path]:
         """Files of finished epochs, last ones first."""
-        return sorted(self.folder.glob(f"{self.name}-*.pt"), reverse=True)
+        return sorted(self.folder.glob("epoch-*.pt"), reverse=True)
 
-    def load(self) -> dict[str, Any] | None:
-        """The state after the last epoch with an undamaged file; None without one."""
-        for path in self._paths():
+    def _load(self) -> dict[str, Any] | None:
+        """The state after the last epoch with a file; None without one."""
+        for path in self._paths()[:1]:
             try:
                 # A device that this machine lacks is replaced by the CPU.
                 place = None if torch.cuda.is_available() else "cpu"
                 return torch.load(path, map_location=place, weights_only=True)
-            except (OSError, ValueError, RuntimeError, UnpicklingError, EOFError, BadZipFile) as e:
-                broken = _is_broken(path)
-                if not broken and not isinstance(e, OSError):
-                    raise ValueError(
-                        f"The checkpoint {path} is whole, but cannot be read here: {e}. Continue "
-                        "on a machine like the one that wrote it, or name another folder."
-                    ) from e
-                warn(
-                    f"The checkpoint {path} is damaged ({e}); the one before it is used, or the "
-                    "training begins anew.",
-                    RuntimeWarning,
-                )
-                if broken:
-                    path.unlink(missing_ok=True)
+            except Exception as error:  # torch raises errors of many classes
+                raise ValueError(
+                    f"The checkpoint {path} cannot be read. Continue on a machine like the one that "
+                    "wrote it. If the file is damaged, delete it, and the one before it is used; or "
+                    f"name another folder. torch says: {error}"
+                ) from error
         return None
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Write a state; a full disk only gives a warning."""
         buffer = BytesIO()
         torch.save(_without_numpy(dict(state)), buffer)
-        path = self.folder / f"{self.name}-{state['epoch']:08d}.pt"
+        path = self.folder / f"epoch-{state['epoch']:08d}.pt"
         try:
             write_whole(path, buffer.getvalue())
             for old in self._paths()[KEPT:]:
@@ -193,17 +171,6 @@ class TrainingCheckpoints:
                 "earlier checkpoints stay.",
                 RuntimeWarning,
             )
-
-
-def _is_broken(path: Path) -> bool:
-    """Whether the length or a checksum of a file shows that it is damaged."""
-    try:
-        with ZipFile(path) as file:
-            return file.testzip() is not None
-    except BadZipFile:
-        return True
-    except OSError:  # which may not recur
-        return False
 
 
 def _without_numpy(value: Any) -> Any:

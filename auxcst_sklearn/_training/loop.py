@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..losses import ProbabilisticLoss, Target
 from .batches import Batch, Batches, Rows
-from .checkpoints import Checkpoints, TrainingCheckpoints
+from .checkpoints import Checkpoints
 from .geometric_mean import PRIOR_ROWS
 from .net import CostNet
 from .runtime import processes, report, reports
@@ -60,7 +60,7 @@ class Training:
     def __post_init__(self) -> None:
         self.average: WeightAverage | None = None
         self.stop: EarlyStopping | None = None
-        self.saved: TrainingCheckpoints | None = None
+        self.saved: Checkpoints | None = None
         self.evaluated: Batches | None = None  # of held-out rows
         self.stop_values = np.empty(0)  # of held-out rows in the last epoch, for each network
 
@@ -82,7 +82,7 @@ class Training:
         self.notifies_batches = self._is_defined("on_batch_begin", "on_batch_end")
         self.notifies_gradients = self._is_defined("on_grad_computed")
         self.n_before = len(net.history)
-        self.saved = checkpoints.next_training() if checkpoints else None
+        self.saved = checkpoints
         self.batches = net.get_iterator(rows, training=True, group=self.group)
         self.datasets: dict[str, Any] = {"dataset_train": rows, "dataset_valid": None}
         if self.held_out is not None:

@@ -5,32 +5,26 @@ import os
 import pytest
 import torch
 
-from auxcst_sklearn._training import checkpoints
 from auxcst_sklearn._training.checkpoints import Checkpoints, write_whole
 
 KEY = {"X": "a", "width": "b"}
 
 
 def test_the_last_two_are_kept_and_the_last_one_is_loaded(tmp_path):
-    files = Checkpoints(tmp_path, 1, KEY, 3).next_training()
-    assert files.load() is None
+    files = Checkpoints(tmp_path, 1, KEY, 3)
+    assert files.state is None
     for epoch in (1, 2, 10):
         files.save({"epoch": epoch, "weights": torch.arange(3.0)})
+    files.close()
 
-    state = files.load()
+    again = Checkpoints(tmp_path, 1, KEY, 4)
+    state = again.state
 
+    assert again.seed == 3
     assert state["epoch"] == 10
     assert state["weights"].tolist() == [0, 1, 2]
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["fit.json", "fit.lock", "training1-00000002.pt", "training1-00000010.pt"]
-    assert Checkpoints(tmp_path, 1, KEY, 4).seed == 3
-    assert Checkpoints(tmp_path, 1, KEY, 4).next_training().load()["epoch"] == 10
-
-
-def test_trainings_of_a_fit_have_files_of_their_own(tmp_path):
-    of_fit = Checkpoints(tmp_path, 1, KEY, 0)
-    of_fit.next_training().save({"epoch": 1})
-    assert of_fit.next_training().load() is None
+    assert names == ["epoch-00000002.pt", "epoch-00000010.pt", "fit.json", "fit.lock"]
 
 
 def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -40,26 +34,15 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
+    files = Checkpoints(tmp_path / "fit", 1, KEY, 0)
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_whole(path, b"new")
 
     assert path.read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-    files = checkpoints.TrainingCheckpoints(tmp_path, "training1", 1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "fit"]
     with pytest.warns(RuntimeWarning, match="was not written .*No space"):
         files.save({"epoch": 1})
-
-
-def test_every_cut_is_found(tmp_path):
-    files = Checkpoints(tmp_path, 1, KEY, 0).next_training()
-    files.save({"epoch": 1})
-    (path,) = tmp_path.glob("*.pt")
-    content = path.read_bytes()
-    for i in range(0, len(content), max(1, len(content) // 100)):
-        path.write_bytes(content[:i])
-        with pytest.warns(RuntimeWarning, match="damaged"):
-            assert files.load() is None
 
 
 def test_a_folder_is_for_one_fit_at_a_time(tmp_path):
@@ -86,9 +69,8 @@ def test_code_in_a_file_is_not_run(tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "harm"),)
 
-    files = Checkpoints(tmp_path, 1, KEY, 0).next_training()
-    torch.save({"epoch": Harm()}, tmp_path / "training1-00000001.pt")
-    with pytest.raises(ValueError, match="is whole, but cannot be read here"):
-        files.load()
+    torch.save({"epoch": Harm()}, tmp_path / "epoch-00000001.pt")
+    with pytest.raises(ValueError, match="cannot be read"):
+        Checkpoints(tmp_path, 1, KEY, 0)
     assert not (tmp_path / "harm").exists()
-    assert (tmp_path / "training1-00000001.pt").exists()
+    assert (tmp_path / "epoch-00000001.pt").exists()

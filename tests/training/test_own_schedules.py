@@ -10,7 +10,7 @@ from torch.optim import SGD, AdamW
 from torch.optim.lr_scheduler import ExponentialLR, ReduceLROnPlateau
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxNet
-from auxcst_sklearn._training.checkpoints import TrainingCheckpoints
+from auxcst_sklearn._training.checkpoints import Checkpoints
 from tests.factories import small_mlp
 
 
@@ -92,7 +92,7 @@ def test_a_fit_that_was_interrupted_resumes_with_the_state_of_the_scheduler(
 ):
     parameters = {"max_epochs": 5, "schedule": halving}
     whole = small_mlp(**parameters).fit(problem.X, problem.y)
-    save = TrainingCheckpoints.save_epoch
+    save = Checkpoints.save_epoch
 
     def killed(checkpoints, training, **more):
         save(checkpoints, training, **more)
@@ -100,7 +100,7 @@ def test_a_fit_that_was_interrupted_resumes_with_the_state_of_the_scheduler(
             raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingCheckpoints, "save_epoch", killed)
+        patch.setattr(Checkpoints, "save_epoch", killed)
         with pytest.raises(SystemExit):
             small_mlp(**parameters, checkpoint_dir=tmp_path).fit(problem.X, problem.y)
     resumed = small_mlp(**parameters, checkpoint_dir=tmp_path).fit(problem.X, problem.y)
