@@ -186,15 +186,15 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     pretrained : "auto" or bool, default="auto"
         Whether the module has trained weights. If "auto", an instance is pretrained if it has norms
         or biases that no new module has. Set it to True for a function that loads weights.
-    head_input : {"auto", "mean", "flatten", "first", "last"} or callable, default="auto"
+    head_input : {"auto", "mean", "flatten"} or callable, default="auto"
         Input of a head on feature maps (n_samples, n_channels, ...) or sequences (n_samples,
-        n_steps, n_features): means over the positions that are not padding, all values, or the
-        features of the first or last step. If "auto", all values of the feature maps of images, as
-        in the paper, because their means say little about the class in the first layers; and means
-        of sequences, and wherever `head_gradient` is 0. Large maps are averaged over windows, so
-        that all heads together have at most a fifth of the multiplications of the module and
-        2,097,152 weights (8 MB). A function of the layer's output and of the module's inputs, a
-        tensor or a dict of tensors by name, returns features (n_samples, n_features).
+        n_steps, n_features): means over the positions that are not padding, or all values. If
+        "auto", all values of the feature maps of images, as in the paper, because their means say
+        little about the class in the first layers; and means of sequences, and wherever
+        `head_gradient` is 0. Large maps are averaged over windows, so that all heads together have
+        at most a fifth of the multiplications of the module and 2,097,152 weights (8 MB). A
+        function of the layer's output and of the module's inputs, a tensor or a dict of tensors by
+        name, returns features (n_samples, n_features); ``x[:, 0]`` are those of the first step.
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
         and for heads on means, which would push the layers towards features whose mean separates
@@ -340,7 +340,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         if self.head_input == "flatten" and first.layout.masks:
             raise ValueError(
                 "head_input='flatten' needs sequences of one length, but X has an attention_mask, "
-                "which excludes padding; expected 'mean', 'first', 'last' or a callable."
+                "which excludes padding; expected 'mean' or a callable."
             )
 
     def _layer_names(self, body: nn.Module, example: Any) -> list[str]:

@@ -150,8 +150,8 @@ class Checkpoints:
                 return torch.load(path, map_location=place, weights_only=True)
             except Exception as error:  # torch raises errors of many classes
                 raise ValueError(
-                    f"The checkpoint {path} cannot be read. Continue on a machine like the one that "
-                    "wrote it. If the file is damaged, delete it, and the one before it is used; or "
+                    f"The checkpoint {path} cannot be read. Continue on a machine like the one "
+                    "that wrote it. If it is damaged, delete it, and the one before it is used; or "
                     f"name another folder. torch says: {error}"
                 ) from error
         return None

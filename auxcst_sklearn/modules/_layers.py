@@ -147,38 +147,9 @@ class SeededDropout(SeededModule):
         return f"p={self.p}"
 
 
-def map_means(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Means of feature maps in some precision, of which torch knows all derivatives."""
-    if x.dim() == 4 and x.dtype != dtype:  # a seventh of the time, rounded as the maps are
-        return F.avg_pool2d(x, x.shape[2:]).flatten(1).to(dtype)
-    return x.flatten(2).mean(dim=2, dtype=dtype)
-
-
-class MapMeans(torch.autograd.Function):
-    """Means of feature maps, (n_samples, n_channels), with a gradient that is never written out.
-
-    The gradient of torch's mean is a tensor of the size of the maps, in another memory layout than
-    convolutions use: with heads on all layers, it took as long as the network itself.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
-        """Take the means in some precision."""
-        ctx.shape, ctx.dtype = x.shape, x.dtype
-        return map_means(x, dtype)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """Expand the gradient of a mean to its maps, without a copy."""
-        # Every value of a map has the same gradient, so that a view with strides of zero does
-        # instead of a tensor of the size of the maps.
-        each = (grad / prod(ctx.shape[2:])).to(ctx.dtype)
-        return each.view(*grad.shape, *[1] * (len(ctx.shape) - 2)).expand(ctx.shape), None
-
-
 # How a head reads a hidden layer that has more than one axis of features.
-HEAD_INPUTS = ("mean", "flatten", "first", "last")
-HeadInput = Literal["auto", "mean", "flatten", "first", "last"] | Callable[[Tensor, Any], Tensor]
+HEAD_INPUTS = ("mean", "flatten")
+HeadInput = Literal["auto", "mean", "flatten"] | Callable[[Tensor, Any], Tensor]
 
 
 class CostHead(nn.Linear):
@@ -191,11 +162,10 @@ class CostHead(nn.Linear):
         with ``axis=-1`` (n_steps, n_features) for sequences.
     n_classes : int
         Number K of costs.
-    head_input : {"mean", "flatten", "first", "last"} or callable, default="mean"
-        Whether the input is the mean of each channel, every value, or the features at the first or
-        the last place; or a function of the output and of the inputs of the module that returns
-        features (n_samples, n_features). The attention mask of inputs by name excludes padding from
-        the mean, and from the places.
+    head_input : {"mean", "flatten"} or callable, default="mean"
+        Whether the input is the mean of each channel or every value; or a function of the output
+        and of the inputs of the module that returns features (n_samples, n_features). The attention
+        mask of inputs by name excludes padding from the mean.
     gradient : float, default=1.0
         Factor of the gradient that the head sends into the hidden layer; 0 for none.
     axis : int, default=1
@@ -263,19 +233,15 @@ class CostHead(nn.Linear):
             return self.head_input(x, inputs)
         if x.dim() == 2 or self.head_input == "flatten":
             return x if self.window == 1 else window_means(x, self.window)
-        places = x.movedim(self.axis, -1).flatten(1, -2)  # (n_samples, n_places, n_features)
         mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
-        is_masked = mask is not None and mask.shape == places.shape[:2]
-        if self.axis == 1 and self.head_input == "mean" and not is_masked:
-            if self.training:
-                return MapMeans.apply(x, self.weight.dtype)  # type: ignore[no-untyped-call]
-            return map_means(x, self.weight.dtype)
-        if mask is None or not is_masked:
-            mask = torch.ones(places.shape[:2], dtype=torch.int64, device=x.device)
-        weight = place_weights(mask, self.head_input).to(x.dtype).unsqueeze(1)
-        if is_masked:  # where attention may return NaN
-            places = places.masked_fill((weight == 0).mT, 0)
-        return (weight @ places).squeeze(1)
+        if self.axis == 1 and mask is None:
+            return window_means(x, max(x.shape[2:]))
+        places = x.movedim(self.axis, -1).flatten(1, -2)  # (n_samples, n_places, n_features)
+        if mask is None or mask.shape != places.shape[:2]:
+            return places.mean(dim=1)
+        kept = (mask != 0).unsqueeze(-1)
+        total = places.masked_fill(~kept, 0).sum(dim=1)  # attention may return NaN for padding
+        return total / kept.sum(dim=1).clamp(min=1)
 
     def extra_repr(self) -> str:
         """Show what is read."""
@@ -294,16 +260,3 @@ def window_means(x: Tensor, window: int) -> Tensor:
     pool: Any = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(sides) - 1]
     pooled: Tensor = pool(x, sides, ceil_mode=True, count_include_pad=False)
     return pooled
-
-
-def place_weights(mask: Tensor, head_input: str) -> Tensor:
-    """Weights (n_samples, n_places) of places in a mask: equal, or only the first or last place."""
-    kept = (mask != 0).to(torch.float32)
-    if head_input == "mean":
-        return kept / kept.sum(dim=1, keepdim=True).clamp(min=1)
-    if head_input == "last":
-        kept = kept.flip(1)
-    # The cumulative sum is 1 at the first place of the mask, and at masked places after it, which
-    # `kept` removes.
-    first = kept * (kept.cumsum(dim=1) == 1)
-    return first.flip(1) if head_input == "last" else first
