@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
 from .data import as_labels, is_frame, label_index, plain_labels, same_labels, shorten, sliceable
-from .nesting import walk
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
 SUM_ROUNDING, ROUNDING = 1e-3, 1e-6
@@ -79,50 +76,6 @@ def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.
     return found
 
 
-def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
-    """A fitted copy, whose calibration knows all classes."""
-    if isinstance(classifier, CalibratedClassifierCV):
-        _check_calibration(classifier, X, y, params.get("groups"))
-    model = clone(classifier).fit(X, y, **params)
-    of_kind = (part for part in walk(model) if isinstance(part, CalibratedClassifierCV))
-    for calibrator in of_kind:
-        labels = np.asarray(calibrator.classes_)
-        are_strings = isinstance(labels[0], str)
-        are_codes = are_strings or np.array_equal(labels, np.arange(len(labels)))
-        # scikit-learn encodes strings only, and takes other labels for positions of classes.
-        if calibrator.method == "temperature" and not are_codes:
-            raise ValueError(
-                "CalibratedClassifierCV(method='temperature') of scikit-learn is wrong for the "
-                f"labels {shorten(labels)}; expected 0 .. {len(labels) - 1}, or strings, such as "
-                "y.astype(str)."
-            )
-        for single in getattr(calibrator, "calibrated_classifiers_", ()):
-            known = np.asarray(single.estimator.classes_)
-            are_encoded = are_strings and known.dtype.kind in "iu"
-            _check_same_classes(labels, labels[known] if are_encoded else known)
-    return model
-
-
-def _check_calibration(model: CalibratedClassifierCV, X: Any, y: NDArray[Any], groups: Any) -> None:
-    """Raise an error for rows without some class, whose probability would go to others."""
-    if isinstance(model.estimator, FrozenEstimator):
-        _check_same_classes(y, np.asarray(model.estimator.classes_))
-        return
-    # Without an ensemble, the rows of all folds calibrate.
-    for fold in check_cv(model.cv, y, classifier=True).split(X, y, groups):
-        for rows in fold[: 2 if model.ensemble else 1]:
-            _check_same_classes(y, y[rows])
-
-
-def _check_same_classes(y: NDArray[Any], labels: NDArray[Any]) -> None:
-    if len(other := np.setxor1d(y, labels)):
-        raise ValueError(
-            "Calibration has a fold, or a frozen estimator, that differs from y in the classes "
-            f"{shorten(other)}, whose probability others would get; expected all classes among "
-            "the training and the test rows of each fold. Shuffle, or make fewer folds."
-        )
-
-
 def requesting_weights(estimator: Any) -> Any:
     """The estimator, whose `fit` requests weights if there are routers of metadata."""
     if get_config()["enable_metadata_routing"]:
@@ -134,22 +87,17 @@ def requesting_weights(estimator: Any) -> Any:
 
 
 def reweighting(model: Any) -> str | None:
-    """What moves a model's probabilities from the class frequencies of its rows, if any."""
-    for part in walk(model, fitted=False, into=_keeps_frequencies):
-        if isinstance(part, FrozenEstimator):
-            return f"{part!r} was fitted to other rows"
-        is_model = hasattr(part, "get_params") and not isinstance(part, type)
-        for name, value in part.get_params(deep=False).items() if is_model else ():
-            is_set = name in REWEIGHTING and value is not None
-            if is_set and not np.array_equal(value, REWEIGHTING[name]):
-                return f"{name}={value!r} of {type(part).__name__} changes them"
+    """Why probabilities may not stand for the class frequencies of the rows; None if they do."""
+    if isinstance(model, CalibratedClassifierCV) and model.method != "temperature":
+        return None  # which moves them back
+    for path, value in {"": model, **model.get_params()}.items():
+        if isinstance(value, FrozenEstimator):
+            return f"{value!r} was fitted to other rows"
+        name = path.rpartition("__")[2]
+        is_set = name in REWEIGHTING and value is not None
+        if is_set and not np.array_equal(value, REWEIGHTING[name]):
+            return f"{path}={value!r} changes them"
     return None
-
-
-def _keeps_frequencies(model: Any) -> bool:
-    """Whether probabilities imply the same class frequencies as the probabilities of the parts."""
-    is_calibrated = isinstance(model, CalibratedClassifierCV) and model.method != "temperature"
-    return not (is_calibrated or isinstance(model, FrozenEstimator))
 
 
 def weights_elsewhere(has_weights: bool, fit_params: Collection[str]) -> str | None:

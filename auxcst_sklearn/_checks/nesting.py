@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from inspect import signature
 from typing import Any
 
@@ -39,29 +39,20 @@ def chain(model: Any, *, fitted: bool = True) -> Iterator[Any]:
         model = model.steps[-1][1] if is_pipeline else delegate(model, fitted=fitted)
 
 
-def walk(
-    model: Any, *, fitted: bool = True, into: Callable[[Any], bool] = lambda model: True
-) -> Iterator[Any]:
-    """A model and all that are in it: the fitted ones, if it has some, or else its parameters.
-
-    Only the models for which `into` is true are entered.
-    """
-    if not isinstance(model, list | tuple):
-        yield model
-    for inner in _inside(model, fitted) if into(model) else ():
-        yield from walk(inner, fitted=fitted, into=into)
-
-
-def _inside(model: Any, fitted: bool) -> list[Any]:
+def walk(model: Any) -> Iterator[Any]:
+    """A model and all that are in it: the fitted ones, if it has some, or else its parameters."""
+    inner: Any = ()
     if isinstance(model, list | tuple):
-        return [*model]
-    if isinstance(model, type) or not (hasattr(model, "get_params") or hasattr(model, "estimator")):
-        return []
-    found = [part for name, part in vars(model).items() if fitted and name.endswith(FITTED)]
-    if found:  # the parameters are templates
-        return found
-    params = model.get_params(deep=False) if hasattr(model, "get_params") else vars(model)
-    return [*params.values()]
+        inner = model
+    else:
+        yield model
+        if hasattr(model, "estimator") or (
+            hasattr(model, "get_params") and not isinstance(model, type)
+        ):
+            of_fit = [part for name, part in vars(model).items() if name.endswith(FITTED)]
+            inner = of_fit or vars(model).values()  # parameters are templates
+    for part in inner:
+        yield from walk(part)
 
 
 # ------------------------------------------------------------------ fitted, and to be fitted

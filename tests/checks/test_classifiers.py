@@ -4,17 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    KFold,
-    PredefinedSplit,
-    TimeSeriesSplit,
-)
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, MinMaxScaler, StandardScaler
@@ -180,47 +173,6 @@ def test_soft_votes_with_weights(make, weights):
         expected = voting.fit(X, NAMES[Y]).predict_proba(X)
         np.testing.assert_allclose(model.predict_proba(X), expected)
     assert set(model.predict(X)) <= set(NAMES)
-
-
-# ----------------------------------------------------------------------------- calibration
-
-BY_LABEL = np.argsort(Y, kind="stable")
-FOLDS_WITHOUT_A_CLASS = {
-    "not shuffled": KFold(3),
-    "blocks in time": TimeSeriesSplit(4),
-    "groups": list(GroupKFold(3).split(X, groups=np.sort(Y))),
-    "one class held out": PredefinedSplit(np.where(np.arange(600) < 100, 0, -1)),
-}
-
-
-@pytest.mark.parametrize("cv", FOLDS_WITHOUT_A_CLASS.values(), ids=FOLDS_WITHOUT_A_CLASS)
-@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
-def test_calibration_needs_all_classes_in_each_fold(cv, calibration):
-    rows, y = X[BY_LABEL], NAMES[Y[BY_LABEL]]
-    calibrated = CalibratedClassifierCV(GaussianNB(), method=calibration, cv=cv)
-    for model in (rule(GaussianNB(), calibration=calibration, cv=cv), rule(calibrated)):
-        with pytest.raises(ValueError, match="has a fold, .* differs from y in the classes"):
-            model.fit(rows, y)
-        assert not hasattr(model, "estimator_")
-    shuffled = KFold(3, shuffle=True, random_state=0)
-    rule(GaussianNB(), calibration=calibration, cv=shuffled).fit(rows, y)
-
-
-def test_calibration_by_the_rows_of_all_folds_needs_no_class_in_each():
-    folds = CalibratedClassifierCV(GaussianNB(), cv=KFold(100), ensemble=False)
-    frozen = CalibratedClassifierCV(FrozenEstimator(GaussianNB().fit(X, Y)), cv=KFold(3))
-    for inner in (folds, frozen):
-        found = rule(inner).fit(X[BY_LABEL], Y[BY_LABEL]).predict_proba(X)
-        np.testing.assert_allclose(found.mean(0), np.bincount(Y) / 600, atol=0.03)
-
-
-@pytest.mark.parametrize("seen", [[0, 1], [0, 2]])
-def test_calibration_of_a_frozen_classifier_needs_its_classes(seen):
-    some = np.isin(Y, seen)
-    for trained, rest in ((some, slice(None)), (slice(None), some)):
-        frozen = FrozenEstimator(GaussianNB().fit(X[trained], Y[trained]))
-        with pytest.raises(ValueError, match="a frozen estimator, that differs from y in"):
-            rule(frozen, calibration="sigmoid", classes=[0, 1, 2]).fit(X[rest], Y[rest])
 
 
 # ---------------------------------------------------------------------- class frequencies

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 import sklearn
 from scipy import sparse
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import VotingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, TimeSeriesSplit
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,24 +23,6 @@ late = (np.arange(N) > 0.7 * N) & (rng.random(N) < 0.3)
 LATE = np.where(late, 2, y)  # a class that begins late
 WEIGHT = np.where(y == 1, 10.0, 1.0)
 COSTS = [[0, 1], [2, 0]]
-
-
-def calibrated():
-    return CalibratedClassifierCV(LogisticRegression(), cv=TimeSeriesSplit(4))
-
-
-@pytest.mark.parametrize(
-    "around",
-    [
-        lambda model: model,
-        lambda model: make_pipeline(StandardScaler(), model),
-        lambda model: GridSearchCV(model, {"method": ["sigmoid"]}),
-        lambda model: VotingClassifier([("only", model)], voting="soft"),
-    ],
-)
-def test_calibrators_that_do_not_know_a_class_are_refused(around):
-    with pytest.raises(ValueError, match=r"differs from y in the classes \[2\]"):
-        BayesMinimumRiskClassifier(around(calibrated())).fit(X, LATE)
 
 
 def test_a_frozen_member_that_does_not_know_a_class_is_refused():
