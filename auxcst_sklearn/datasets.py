@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
 
-from ._checks.data import as_floats, check_no_mask, decoded, holds_string
+from ._checks.data import as_floats, check_no_mask, holds_string, is_frame
 from ._inputs.lazy_rows import unresolved
 
 __all__ = ["to_memmap"]
 __dir__ = __all__.copy  # without imported names
-
-# Values of an array or a DataFrame that are converted at a time.
-BLOCK_SIZE = 2**23
 
 
 def to_memmap(
@@ -38,9 +34,8 @@ def to_memmap(
     ----------
     source : array, DataFrame, or iterable of either
         All rows, or an iterable of blocks of rows, such as ``pandas.read_csv(path,
-        chunksize=...)``, pyarrow's ``to_batches()`` or polars' ``iter_slices()``. All DataFrames or
-        record batches must have the same columns. Columns are written in the order of the first
-        block. Arrays, including arrays of zarr, have shape (n, ...).
+        chunksize=...)`` or polars' ``iter_slices()``. All DataFrames must have the same columns.
+        Columns are written in the order of the first block. Arrays have shape (n, ...).
     path : str or path-like
         The file to write, such as ``"X.npy"``.
     dtype : dtype, default="float32"
@@ -101,19 +96,14 @@ def to_memmap(
 
 def _blocks(source: Any) -> Iterator[Any]:
     """Blocks of rows in memory."""
-    blocks = source if isinstance(source, Iterable) else [source]
-    if hasattr(source, "shape") and not hasattr(source, "compute"):
-        rows = getattr(source, "iloc", source)
-        n_rows, *of_row = source.shape or (0,)
-        size = max(1, BLOCK_SIZE // max(1, math.prod(of_row)))
-        blocks = (rows[start : start + size] for start in range(0, n_rows, size))
-    for block in blocks:
-        is_elsewhere = hasattr(block, "compute")  # as of dask
-        if is_elsewhere or sparse.issparse(block) or not getattr(block, "shape", ()):
+    for block in [source] if hasattr(source, "shape") else source:
+        is_table = isinstance(block, np.ndarray) or is_frame(block)
+        if not is_table or hasattr(block, "compute") or not getattr(block, "shape", ()):
             raise TypeError(
                 f"source is or yields a {type(block).__name__}; expected dense arrays or "
-                "DataFrames in memory, such as from pandas.read_csv(path, chunksize=100_000), or "
-                "from dask (part.compute() for part in source.partitions)."
+                "DataFrames in memory, such as from pandas.read_csv(path, chunksize=100_000), from "
+                "pyarrow (batch.to_pandas() for batch in table.to_batches()), or from dask "
+                "(part.compute() for part in source.partitions)."
             )
         check_no_mask(block, "source")
         yield block
@@ -166,24 +156,18 @@ def _write_header(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) 
 
 def _columns(block: Any) -> tuple[dict[Any, Any], tuple[int, ...]]:
     """The columns of a block by their names, and the shape of a row."""
-    names = getattr(block, "column_names", getattr(block, "columns", None))
-    if names is None:
-        rows = np.asarray(block)
-        return dict(enumerate(rows.reshape(len(rows), math.prod(rows.shape[1:])).T)), rows.shape[1:]
-    about = getattr(getattr(block, "schema", None), "pandas_metadata", None) or {}
-    if index := [name for name in about.get("index_columns", []) if name in names]:
-        raise ValueError(
-            f"The columns {index} of source are the index of a pandas DataFrame, not features. "
-            "Read the other columns by their names."
-        )
+    if isinstance(block, np.ndarray):
+        flat = block.reshape(len(block), math.prod(block.shape[1:]))
+        return dict(enumerate(flat.T)), block.shape[1:]
+    names = list(block.columns)
     if len(set(names)) < len(names):
-        raise ValueError(f"source has the columns {list(names)}; expected each name once.")
+        raise ValueError(f"source has the columns {names}; expected each name once.")
     return {name: block[name] for name in names}, (len(names),)
 
 
 def _numbers(column: Any, name: Any) -> NDArray[Any]:
     """A column as numbers. With missing values, which are NaN, integers become floats."""
-    values = np.asarray(decoded(column))
+    values = np.asarray(column)
     try:
         plain = np.array(values.tolist()) if values.dtype.kind == "O" else values
         if plain.dtype.kind not in "biufO" or holds_string(values):

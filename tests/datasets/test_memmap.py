@@ -34,10 +34,6 @@ def dask_array(frame):
     return pytest.importorskip("dask.array").from_array(frame.to_numpy(float), chunks=(90, 3))
 
 
-def zarr(frame):
-    return pytest.importorskip("zarr").array(frame.to_numpy(float), chunks=(50, 3))
-
-
 SOURCES = {
     "array": lambda frame: frame.to_numpy(float),
     "blocks of an array": lambda frame: np.array_split(frame.to_numpy(float), 7),
@@ -48,16 +44,13 @@ SOURCES = {
     "chunks of pandas": lambda frame: (frame[start : start + 40] for start in range(0, 250, 40)),
     "polars": pl.from_pandas,
     "slices of polars": lambda frame: pl.from_pandas(frame).iter_slices(100),
-    "Arrow": pa.Table.from_pandas,
-    "batches of Arrow": lambda frame: pa.Table.from_pandas(frame).to_batches(100),
+    "Arrow": lambda f: (part.to_pandas() for part in pa.Table.from_pandas(f).to_batches(100)),
     "partitions of dask": lambda frame: (p.compute() for p in dask_frame(frame).partitions),
-    "zarr": zarr,
 }
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_source_gives_the_same_numbers(frame, tmp_path, monkeypatch, kind):
-    monkeypatch.setattr("auxcst_sklearn.datasets.BLOCK_SIZE", 300)
+def test_every_source_gives_the_same_numbers(frame, tmp_path, kind):
     X = to_memmap(SOURCES[kind](frame), tmp_path / "X.npy")
     assert isinstance(X, np.memmap)
     assert (X.dtype, X.flags.c_contiguous, X.flags.writeable) == (np.float32, True, False)
@@ -85,14 +78,6 @@ def test_columns_are_found_by_name(frame, tmp_path):
         to_memmap([np.ones((2, 2, 3)), np.ones((2, 6))], tmp_path / "Y.npy")
 
 
-def test_the_index_of_a_frame_is_no_column(frame):
-    batch = pa.RecordBatch.from_pandas(frame[frame.age > 40])
-    with pytest.raises(
-        ValueError, match=r"columns \['__index_level_0__'\] of source are the index"
-    ):
-        to_memmap([batch], "X.npy")
-
-
 def test_empty_blocks_and_columns_of_gaps(tmp_path):
     blocks = [pd.DataFrame({"a": [], "b": []}), pd.DataFrame({"a": [None, None], "b": [1, 2]})]
     X = to_memmap(blocks, tmp_path / "X.npy")
@@ -114,12 +99,10 @@ def nullable(values):
         (pd.Series([True, None], dtype="boolean"), [1, np.nan]),
         (pd.Series([7, 3]).astype("category"), [7, 3]),
         (pd.Series([0.3] * 5 + [0.1 + 0.2]), [0.3] * 6),  # constant but for rounding
-        (pa.array([10, 20, None, 10]).dictionary_encode(), [10, 20, np.nan, 10]),
     ],
 )
 def test_numbers_of_other_types(tmp_path, column, found):
-    makes = {pd.Series: pd.DataFrame, pl.Series: pl.DataFrame}
-    frame = makes.get(type(column), pa.table)({"x": column})
+    frame = (pl if isinstance(column, pl.Series) else pd).DataFrame({"x": column})
     np.testing.assert_array_equal(
         to_memmap(frame, tmp_path / "x.npy")[:, 0], np.array(found, np.float32)
     )
@@ -136,7 +119,6 @@ MARKED = ["1", "2.5e3", "?"]
         ([pd.DataFrame({"x": pd.Categorical(["1", "-"])})], "'1'"),
         ([pl.DataFrame({"x": MARKED})], r".*'1'.*"),
         ([pl.DataFrame({"x": ["a", None]}).cast(pl.Categorical)], "'a'"),
-        ([pa.table({"x": pa.array(["NL", "FR"]).dictionary_encode()})], "'NL'"),
         ([pd.DataFrame({"x": ["1", "2"]})], "'1'"),
     ],
 )
@@ -147,12 +129,8 @@ def test_strings_are_refused_with_their_column(tmp_path, blocks, found):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_strings_of_arrays_and_series_are_refused(tmp_path):
-    for source, name in (
-        (np.array([[1, "a"]], object), "1"),
-        (np.array([["a"]]), "0"),
-        (pd.Series(["a"]), "0"),
-    ):
+def test_strings_of_arrays_are_refused(tmp_path):
+    for source, name in ((np.array([[1, "a"]], object), "1"), (np.array([["a"]]), "0")):
         with pytest.raises(TypeError, match=f"Column {name} of source holds .*'a'"):
             to_memmap(source, tmp_path / "X.npy")
 
@@ -195,8 +173,8 @@ def test_differences_are_compared_over_all_blocks(tmp_path):
         ("rows.csv", {}, "source is or yields a str; expected dense arrays or DataFrames"),
         ({"a": [1]}, {}, "source is or yields a str; expected"),
         ([[1, 2], [3, 4]], {}, "source is or yields a list; expected"),
-        (7, {}, "source is or yields a int; expected"),
-        (pl.LazyFrame({"a": [1]}), {}, "source is or yields a LazyFrame; expected"),
+        (pd.Series([1.0]), {}, "source is or yields a Series; expected"),
+        ([pl.LazyFrame({"a": [1]})], {}, "source is or yields a LazyFrame; expected"),
         (np.zeros((0, 2)), {}, "source is empty"),
         (np.zeros((2, 0)), {}, "source is empty"),
         ([], {}, "source is empty"),
