@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
-from skorch.callbacks import ParamMapper
-from skorch.utils import noop, unfreeze_parameter
 from torch import nn
 
 from .._checks.calls import warn
@@ -51,7 +49,6 @@ class ModuleParameters(ImageParameters):
         "n_networks": [StrOptions({"auto"}), COUNT],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
         "head_gradient": [StrOptions({"auto"}), NOT_NEGATIVE],
-        "freeze": [COUNT, None],
         "pretrained_lr_factor": [StrOptions({"auto"}), POSITIVE],
         "learning_rate": [StrOptions({"auto"}), POSITIVE],
     }
@@ -64,7 +61,6 @@ class ModuleParameters(ImageParameters):
     head_gradient: float | Literal["auto"] = "auto"
     alpha: float | Sequence[float] | Callable[[int], Any] = 0.3
     combine_heads: bool | Literal["auto"] = "auto"
-    freeze: int | None = None
     pretrained_lr_factor: float | Literal["auto"] = "auto"
     n_networks: int | Literal["auto"] = "auto"  # type: ignore[assignment]
     learning_rate: float | Literal["auto"] = "auto"  # type: ignore[assignment]
@@ -113,16 +109,15 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     learning_rate : float or "auto", default="auto"
         Learning rate of the optimizer, or its maximum with a schedule. If "auto", 1e-3, or 5e-3 for
         new layers of a pretrained module that takes an ``attention_mask``.
-    schedule : {"one_cycle", "constant"} or callable, default="one_cycle"
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
         How the learning rate changes. "one_cycle" increases it during the first tenth of
-        `max_epochs` and then decreases it to zero. A function of the optimizer returns a torch
-        scheduler, which steps after every epoch.
+        `max_epochs` and then decreases it to zero. With "constant", skorch's ``LRScheduler`` in
+        `callbacks` may set it.
     batch_size : int or "auto", default="auto"
         Samples per step. If "auto", it grows with the training set, from 16 to 128.
-    optimizer : str, type or callable, default="adamw"
-        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
-        ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer. The
-        function ignores `learning_rate` and `weight_decay`.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``. `net_params` has its other arguments.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     early_stopping : "auto" or bool, default="auto"
@@ -208,9 +203,6 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         minimise the log loss of validation samples. If the mean does not lower it on other
         validation samples, the output predicts alone. If "auto", True for a pretrained module, and
         for a new one whose heads send a gradient.
-    freeze : int, default=None
-        The number of epochs in which only new layers are trained. Parameters without
-        ``requires_grad`` are never trained.
     pretrained_lr_factor : "auto" or float, default="auto"
         Learning rate of the module's own parameters, divided by `learning_rate`. If "auto", 1 for a
         new module, and 0.1 or 0.02 (with an ``attention_mask``) for a pretrained module.
@@ -364,16 +356,4 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         if plan.pretrained_lr_factor != 1:
             groups = [("*body.*", {RATE_FACTOR: plan.pretrained_lr_factor})]
             arguments["optimizer__param_groups"] = groups
-        if self.freeze is not None:
-            named = dict(module.named_parameters())
-            frozen = [n for n, p in named.items() if "body" in n.split(".") and p.requires_grad]
-            for name in frozen:
-                named[name].requires_grad_(False)
-            schedule = partial(_unfreeze, after=self.freeze)
-            arguments["callbacks"] = [ParamMapper(frozen, schedule=schedule)]
         return arguments
-
-
-def _unfreeze(net: Any, after: int) -> Any:
-    """The function for frozen parameters in this epoch, which may be the first after a resume."""
-    return unfreeze_parameter if len(net.history) > after else noop

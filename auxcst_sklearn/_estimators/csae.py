@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -77,16 +77,15 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         Maximum number of epochs, or their number without early stopping.
     learning_rate : float, default=1e-3
         Learning rate of the optimizer, or its maximum with a schedule.
-    schedule : {"one_cycle", "constant"} or callable, default="constant"
+    schedule : {"one_cycle", "constant"}, default="constant"
         How the learning rate changes. "one_cycle" increases it during the first tenth of
-        `max_epochs` and then decreases it to zero. A function of the optimizer returns a torch
-        scheduler, which steps after every epoch.
+        `max_epochs` and then decreases it to zero. With "constant", skorch's ``LRScheduler`` in
+        `callbacks` may set it.
     batch_size : int or "auto", default="auto"
         Samples per step. If "auto", it grows with the training set, from 16 to 128.
-    optimizer : str, type or callable, default="adamw"
-        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
-        ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer. The
-        function ignores `learning_rate` and `weight_decay`.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``. `net_params` has its other arguments.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     early_stopping : bool, default=False
@@ -213,7 +212,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     pretrain_learning_rate: float = 1e-2
     dropout: float = 0.0
     loss: str | Loss = "one_sided"
-    schedule: str | Callable[..., Any] = "constant"
+    schedule: str = "constant"
     early_stopping: bool = False
     validation_fraction: float = 0.1
 

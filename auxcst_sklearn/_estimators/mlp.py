@@ -74,17 +74,16 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     learning_rate : float or "auto", default="auto"
         Learning rate of the optimizer, or its maximum with a schedule. If "auto", it depends on the
         schedule and on the number of columns.
-    schedule : {"plateau", "constant", "one_cycle"} or callable, default="plateau"
+    schedule : {"plateau", "constant", "one_cycle"}, default="plateau"
         How the learning rate changes. "plateau" reduces it when the validation loss no longer
         decreases, and then stops. "one_cycle" increases it during the first tenth of `max_epochs`
-        and then decreases it to zero. A function of the optimizer returns a torch scheduler, which
-        steps after every epoch.
+        and then decreases it to zero. With "constant", skorch's ``LRScheduler`` in `callbacks` may
+        set it.
     batch_size : int or "auto", default="auto"
         Samples per step. If "auto", it grows with the training set.
-    optimizer : str, type or callable, default="adamw"
-        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", a subclass of
-        ``torch.optim.Optimizer``, or a function of the parameters that returns an optimizer. The
-        function ignores `learning_rate` and `weight_decay`.
+    optimizer : str or type, default="adamw"
+        "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd", or a subclass of
+        ``torch.optim.Optimizer``. `net_params` has its other arguments.
     weight_decay : float, default=1e-2
         Weight decay of the optimizer.
     early_stopping : bool, default=True
@@ -229,7 +228,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         "n_networks": [StrOptions({"auto"}), COUNT],
         "learning_rate": [StrOptions({"auto"}), POSITIVE],
         "patience": [StrOptions({"auto"}), COUNT],
-        "schedule": [StrOptions({"constant", "one_cycle", "plateau"}), callable],
+        "schedule": [StrOptions({"constant", "one_cycle", "plateau"})],
     }
 
     depth: int = 3
@@ -245,7 +244,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     n_networks: int | Literal["auto"] = "auto"  # type: ignore[assignment]
     max_epochs: int = 100
     learning_rate: float | Literal["auto"] = "auto"  # type: ignore[assignment]
-    schedule: str | Callable[..., Any] = "plateau"
+    schedule: str = "plateau"
     ema_epochs: float = 5.0
     patience: int | Literal["auto"] = "auto"  # type: ignore[assignment]
 

@@ -35,7 +35,7 @@ class NetParameters:
         "max_epochs": [COUNT],
         "batch_size": [StrOptions({"auto"}), COUNT],
         "learning_rate": [POSITIVE],
-        "schedule": [StrOptions({"constant", "one_cycle"}), callable],
+        "schedule": [StrOptions({"constant", "one_cycle"})],
         "weight_decay": [NOT_NEGATIVE],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
         "early_stopping": ["boolean"],
@@ -56,7 +56,7 @@ class NetParameters:
     decisions: ArrayLike | None = None
     max_epochs: int = 50
     learning_rate: float = 1e-3
-    schedule: str | Callable[..., Any] = "one_cycle"
+    schedule: str = "one_cycle"
     batch_size: int | Literal["auto"] = "auto"
     optimizer: str | Callable[..., Any] = "adamw"
     weight_decay: float = 1e-2

@@ -193,7 +193,6 @@ def get_state(training: Any) -> dict[str, Any]:
         "generators": [g.get_state() for g in (*net.generators, net.device_generator)],
         "history": _plain(net.history[training.n_before :]),
         "average": average and {"weights": average.average, "step": average.step},
-        "schedule": training.schedule.state_dict(),
         "stop": stop
         and {
             "best": [torch.stack(tensors) for tensors in zip(*stop.best)],
@@ -219,7 +218,6 @@ def set_state(training: Any, state: dict[str, Any]) -> None:
     for generator, of_state in zip(generators, state["generators"], strict=True):
         generator.set_state(of_state)
     net.history.extend(state["history"])
-    training.schedule.load_state_dict(state["schedule"])
     if training.average is not None:
         training.average.take_up(state["average"]["weights"], state["average"]["step"])
     if stop is not None:

@@ -154,7 +154,6 @@ class Training:
                 self._pass_over(self.evaluated, "valid", self._evaluate)
             if self.stop is not None:
                 self.stop.update(self.stop_values)
-            self.schedule.end_epoch(self.net.history[-1])
             self.net.history.record("dur", perf_counter() - start)
             self._notify("on_epoch_end", **self.datasets)
             last, left = self.net.history[-1], n_epochs - i - 1

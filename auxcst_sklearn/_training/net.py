@@ -38,14 +38,7 @@ from .runtime import (
     thread_limit,
 )
 from .schedule import RATE_FACTOR
-from .state import (
-    FORMAT,
-    check_format,
-    from_state,
-    saved_arguments,
-    to_state,
-    without_training_state,
-)
+from .state import FORMAT, check_format, from_state, saved_arguments, to_state
 
 # Up to this many rows are computed in batches of one size: the rounding of a product depends on its
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
@@ -91,13 +84,11 @@ class CostNet(NeuralNet):
         objective: LayerWiseLoss,
         *,
         statistics: CostStatistics,
-        user_callbacks: Sequence[Any] = (),
+        callbacks: Sequence[Any] = (),
         **arguments: Any,
     ) -> None:
-        callbacks = [*user_callbacks, *(arguments.pop("callbacks", None) or [])]
-        super().__init__(module, objective, callbacks=callbacks, **arguments)
+        super().__init__(module, objective, callbacks=list(callbacks), **arguments)
         self.statistics = statistics
-        self.user_callbacks = list(user_callbacks)
 
     def initialize_for_prediction(self) -> None:
         """Initialize without the optimizer, which takes a second of imports."""
@@ -197,8 +188,7 @@ class CostNet(NeuralNet):
             copy_of(self.module_),
             deepcopy(self.criterion_),
             statistics=self.statistics,
-            user_callbacks=self.user_callbacks,
-            callbacks=self.callbacks[len(self.user_callbacks) :],
+            callbacks=self.callbacks,
             **saved_arguments(vars(self)),
         )
         copied.initialize_for_prediction()
@@ -235,9 +225,8 @@ class CostNet(NeuralNet):
 
     def use_callbacks(self, callbacks: list[Any]) -> None:
         """Use the user's callbacks, if they have changed."""
-        if [*map(id, callbacks)] != [*map(id, self.user_callbacks)]:
-            self.callbacks = callbacks + self.callbacks[len(self.user_callbacks) :]
-            self.user_callbacks = callbacks
+        if [*map(id, callbacks)] != [*map(id, self.callbacks)]:
+            self.callbacks = callbacks
             self.initialize_callbacks()
 
     # ------------------------------------------------------------ prediction
@@ -391,13 +380,11 @@ class CostNet(NeuralNet):
 
     def __getstate__(self) -> dict[str, Any]:
         """Arrays and plain values, without the state that only training needs."""
-        own_callbacks = self.callbacks[len(self.user_callbacks) :]
         return {
             "format": FORMAT,
             "module": to_state(self.module_),
             "objective": to_state(self.criterion_),
             "arguments": saved_arguments(vars(self)),
-            "callbacks": without_training_state(own_callbacks),
             "statistics": self.statistics,
             "temperature": self.temperature,
             "head_weights": self.head_weights,
@@ -413,7 +400,6 @@ class CostNet(NeuralNet):
             from_state(state["module"]),
             from_state(state["objective"]),
             statistics=state["statistics"],
-            callbacks=state["callbacks"],
             **arguments,
         )
         self.initialize_for_prediction()

@@ -110,7 +110,7 @@ class Plan:
     pretrained_lr_factor : float
         Factor of this rate for the parameters of a pretrained module.
     schedule : str
-        Name of the schedule, or "own" for a function.
+        Name of the schedule.
     plateau_rates : tuple of float
         With plateaus, the rates as fractions of `learning_rate`.
     max_epochs : int
@@ -199,7 +199,8 @@ def make_plan(
         batch_size=_batch_size(p, n, stops, device, before if stream else None),
         learning_rate=rate,
         pretrained_lr_factor=factor,
-        schedule=_schedule(p.schedule, stream),
+        # Blocks of a stream are trained on at one rate, until a plateau.
+        schedule="constant" if stream and p.schedule == "one_cycle" else p.schedule,
         plateau_rates=RATES_OF_LONG_EPOCHS if n > LONG_EPOCHS[0] else RATES,
         max_epochs=1 if stream else p.max_epochs,
         ema_epochs=0.0 if stream else float(p.ema_epochs),
@@ -303,9 +304,8 @@ def _default_rates(
         if pretrained and network.reads_masks:
             return ENCODER_RATE, ENCODER_LR_FACTOR
         return MODULE_RATE, PRETRAINED_LR_FACTOR if pretrained else 1.0
-    # Without validation samples nothing would lower the high first rate of plateaus. An optimizer
-    # of the caller has a rate of its own.
-    if p.schedule != "plateau" or not (stops or callable(p.optimizer)):
+    # Without validation samples nothing would lower the high first rate of plateaus.
+    if p.schedule != "plateau" or not stops:
         return CONSTANT_RATE, 1.0
     return PLATEAU_RATE if sizes.n_inputs <= MANY_INPUTS else PLATEAU_RATE / 2, 1.0
 
@@ -330,13 +330,6 @@ def _batch_size(p: Any, n: int, stops: bool, device: str, earlier: Plan | None) 
 def _patience(patience: Any, n: int) -> int:
     """Epochs without improvement: fewer for many samples, whose epochs have more steps."""
     return 4 - bisect_left(LONG_EPOCHS, n) if patience == "auto" else int(patience)
-
-
-def _schedule(schedule: Any, stream: bool) -> str:
-    """The name of the schedule; blocks of a stream are trained on at one rate."""
-    if schedule == "plateau":
-        return "plateau"
-    return "constant" if stream else schedule if isinstance(schedule, str) else "own"
 
 
 def _temperature(temperature: Any, may_be_learnt: bool) -> float | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from functools import partial
 from inspect import signature
 from itertools import islice
 from math import cos, pi
@@ -14,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from ..modules._network import Attributes, plain_attributes, set_attributes
@@ -50,12 +48,10 @@ def optimizer_arguments(
 ) -> dict[str, Any]:
     """The optimizer of a skorch net, in its fused version where there is one."""
     kind = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
-    if not isinstance(kind, type):
-        return {"optimizer": partial(_of_function, kind)}
-    if not issubclass(kind, Optimizer):
+    if not (isinstance(kind, type) and issubclass(kind, Optimizer)):
         raise ValueError(
-            f"optimizer={optimizer!r}; expected one of {sorted(OPTIMIZERS)}, a subclass of "
-            "torch.optim.Optimizer, or a function of the parameters that returns an optimizer."
+            f"optimizer={optimizer!r}; expected one of {sorted(OPTIMIZERS)}, or a subclass of "
+            "torch.optim.Optimizer, whose arguments are in net_params={'optimizer__...': ...}."
         )
     accepted = signature(kind).parameters
     arguments: dict[str, Any] = {"optimizer": kind}
@@ -66,11 +62,6 @@ def optimizer_arguments(
     if "fused" in accepted and not is_sparse and torch.device(device).type in ("cpu", "cuda"):
         arguments["optimizer__fused"] = True
     return arguments
-
-
-def _of_function(make: Callable[..., Any], groups: Any, **settings: Any) -> Any:
-    """The optimizer that a user's function returns; the net's `settings` have no effect on it."""
-    return make(groups)
 
 
 def set_rate(optimizer: Optimizer, fraction: float) -> None:
@@ -97,20 +88,10 @@ class Schedule:
     def begin_step(self, optimizer: Optimizer) -> None:
         """Set the rate of a step."""
 
-    def end_epoch(self, record: Mapping[str, Any]) -> None:
-        """Set the rate of the next epoch, after an epoch with this record."""
-
     def end(self, optimizer: Optimizer) -> None:
         """Set the rate for a training that continues, unless a callback of the user sets it."""
         if self.name != "constant":
             set_rate(optimizer, 1.0)
-
-    def state_dict(self) -> dict[str, Any] | None:
-        """What a checkpoint stores; here nothing."""
-        return None
-
-    def load_state_dict(self, state: Any) -> None:
-        """Continue from a checkpoint."""
 
 
 class OneCycle(Schedule):
@@ -137,38 +118,10 @@ class Plateau(Schedule):
         return Plateaus(net, patience, self.rates)
 
 
-class OfScheduler(Schedule):
-    """The torch scheduler that a user's function of the optimizer returns."""
-
-    name = "own"
-
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self.make = make
-
-    def begin(self, net: Any, n_steps: int, n_finished: int) -> None:
-        self.scheduler = self.make(net.optimizer_)
-
-    def end_epoch(self, record: Mapping[str, Any]) -> None:
-        if isinstance(self.scheduler, ReduceLROnPlateau):
-            cost = record.get("valid_cost", record["train_loss"])
-            self.scheduler.step(record.get("valid_refinement", cost))
-        else:
-            self.scheduler.step()
-
-    def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = self.scheduler.state_dict()
-        return state
-
-    def load_state_dict(self, state: Any) -> None:
-        self.scheduler.load_state_dict(state)
-
-
-def make_schedule(schedule: str | Callable[..., Any], plan: Plan) -> Schedule:
-    """The schedule of a training; `schedule` is its parameter, which may be a function."""
+def make_schedule(plan: Plan) -> Schedule:
+    """The schedule of a training."""
     if plan.schedule == "plateau":
         return Plateau(plan.plateau_rates)
-    if callable(schedule) and plan.schedule == "own":
-        return OfScheduler(schedule)
     return OneCycle() if plan.schedule == "one_cycle" else Schedule()
 
 

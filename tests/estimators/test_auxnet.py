@@ -295,7 +295,7 @@ def test_pipeline_of_flattened_images(digits):
 @pytest.mark.parametrize("module", [Residual, Residual()])
 def test_copies_and_pickles(digits, module):
     X, y = digits
-    estimator = net(module, freeze=1).fit(X, y)
+    estimator = net(module).fit(X, y)
 
     for copy in (deepcopy(estimator), pickle.loads(pickle.dumps(estimator))):
         for found, expected in zip(copy.staged_predict_cost(X), estimator.staged_predict_cost(X)):
@@ -334,7 +334,6 @@ def ends_with_a_convolution():
             r"alpha=\[0.1\] has 1 values; .* 2: one per layer of \['relu:1', 'relu:2'\]",
         ),
         ({"alpha": [0.1, -1]}, ValueError, "alpha holds -1"),
-        ({"freeze": -1}, ValueError, "'freeze' parameter"),
         ({"pretrained_lr_factor": 0}, ValueError, "'pretrained_lr_factor' parameter"),
     ],
 )

@@ -70,27 +70,6 @@ def test_the_first_network_is_that_of_a_single_fit(problem):
     assert not torch.allclose(second["output.weight"], first["output.weight"], atol=0.01)
 
 
-def test_frozen_epochs_of_every_network(problem):
-    X, y, cost = problem
-    module = mlp()
-    module[2].requires_grad_(False)  # by the caller, for the whole training
-    model = several(module, freeze=2, max_epochs=2).fit(X, y, cost=cost)  # with a cost network
-    start = module.state_dict()
-    parts = [model.net_.module_.classes, model.net_.module_.costs]
-    networks = [network for part in parts for network in part.networks]
-
-    assert len(networks) == 4
-    for network in networks:
-        for name, value in network.body.state_dict().items():
-            assert torch.equal(value, start[name]), name
-    copy = pickle.loads(pickle.dumps(model)).partial_fit(X, y, cost=cost)
-    for part in (copy.net_.module_.classes, copy.net_.module_.costs):
-        for network in part.networks:
-            state = network.body.state_dict()
-            changed = {name for name in state if not torch.equal(state[name], start[name])}
-            assert changed == {"0.weight", "0.bias"}
-
-
 def test_the_rate_of_the_pretrained_part_is_that_of_every_network(problem):
     X, y, _ = problem
     model = several(mlp(), pretrained_lr_factor=0.5).fit(X, y)

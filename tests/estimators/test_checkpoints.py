@@ -96,7 +96,6 @@ MODELS = {
     "two convolutions": cnn(augmentation="flip"),
     "module": net(early_stopping=True),
     "two modules": net(early_stopping=True, n_networks=2),
-    "frozen epochs": net(freeze=1),
 }
 
 

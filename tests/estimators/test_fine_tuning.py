@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
-from skorch.callbacks import Callback
 
 from tests.estimators.torch_modules import Residual, body, mlp, net
-
-
-def test_frozen_epochs(digits):
-    X, y = digits
-    module = Residual()
-    module.dense.requires_grad_(False)  # by the caller: for good
-    estimator = net(module, freeze=2, max_epochs=2).fit(X, y)
-    start = {name: value.numpy() for name, value in module.state_dict().items()}
-
-    frozen = body(estimator)
-    assert estimator.history_[1]["train_loss"] != estimator.history_[0]["train_loss"]
-    assert all(np.array_equal(frozen[name], start[name]) for name in frozen)
-    trained = body(pickle.loads(pickle.dumps(estimator)).partial_fit(X, y))
-    changed = {name for name in frozen if not np.array_equal(trained[name], frozen[name])}
-    assert changed == {name for name in frozen if not name.startswith("dense")}
 
 
 def test_frozen_submodules(digits):
@@ -125,32 +108,3 @@ def test_running_statistics_are_a_sign_of_training(digits, make):
     model = net(make(), max_epochs=1)
     with nullcontext() if make is trained_residual else pytest.warns(match=LOOKS_NEW):
         model.fit(*digits)
-
-
-def test_callbacks_of_the_caller_are_called_too(digits):
-    class CountFrozen(Callback):
-        def on_epoch_end(self, net, **kwargs):
-            frozen = [not p.requires_grad for p in net.module_.parameters()]
-            net.history.record("frozen", sum(frozen))
-
-    estimator = net(freeze=1, callbacks=[CountFrozen()]).fit(*digits)
-
-    n_parameters = len(list(Residual().parameters())) - 2  # without the output layer
-    assert [record["frozen"] for record in estimator.history_] == [n_parameters, 0]
-
-
-def test_a_failed_fit_leaves_what_is_frozen_frozen(digits):
-    class Fail(Callback):
-        def on_epoch_end(self, net, **kwargs):
-            if len(net.history) > 3:
-                raise RuntimeError("too late")
-
-    model = net(freeze=2, max_epochs=1, warm_start=True, schedule="constant").fit(*digits)
-    before = body(model)
-    with pytest.raises(RuntimeError, match="too late"):
-        model.set_params(max_epochs=9, callbacks=[Fail()]).fit(*digits)
-    model.set_params(max_epochs=1, callbacks=None).fit(*digits)
-
-    assert len(model.history_) == 2
-    for name, value in body(model).items():
-        np.testing.assert_array_equal(value, before[name])
