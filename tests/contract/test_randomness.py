@@ -227,8 +227,9 @@ def test_a_copy_learns_as_from_a_new_optimizer(problem, mlp):
         {},
         {"early_stopping": True},
         {"callbacks": [LRScheduler(StepLR, step_size=1)], "schedule": "constant"},
+        {"n_networks": 5, "early_stopping": True},
     ],
-    ids=["plain", "early stopping", "learning rate schedule"],
+    ids=["plain", "early stopping", "learning rate schedule", "several networks"],
 )
 def test_a_pickle_is_hardly_larger_than_the_weights(mlp, parameters):
     rng = np.random.default_rng(0)

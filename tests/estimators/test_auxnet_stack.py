@@ -12,6 +12,7 @@ from skorch.callbacks import Callback
 from torch import nn
 
 from tests.estimators.torch_modules import Residual, mlp, net
+from tests.factories import small_cnn
 
 
 def several(module=Residual, **parameters):
@@ -23,10 +24,18 @@ def bodies(estimator):
     return [network.body.state_dict() for network in estimator.net_.module_.networks]
 
 
-@pytest.mark.parametrize("early_stopping", [False, True])
-def test_predictions_are_means_of_the_networks(digits, early_stopping):
+@pytest.mark.parametrize(
+    "model",
+    [
+        several(),
+        several(early_stopping=True),
+        small_cnn(n_networks=2, early_stopping=True, combine_heads=False),
+    ],
+    ids=["modules", "with folds", "images"],
+)
+def test_predictions_are_means_of_the_networks(digits, model):
     X, y = digits
-    model = several(loss="cross_entropy", early_stopping=early_stopping).fit(X, y)
+    model.set_params(loss="cross_entropy").fit(X, y)
     of_networks = []
     for network in model.net_.module_.networks:
         logits = network(torch.from_numpy(X).float()).double() / model.temperature_
@@ -99,18 +108,6 @@ def test_the_rate_of_the_pretrained_part_is_that_of_every_network(problem):
     rates = sorted(groups)
     assert rates[0] == pytest.approx(0.5 * rates[1])
     assert groups[rates[0]] == 2 * 4
-
-
-def test_several_networks_continue_and_survive_a_pickle(digits):
-    X, y = digits
-    model = several(early_stopping=True, max_epochs=3).fit(X, y)
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_allclose(copy.predict_cost(X), model.predict_cost(X), rtol=1e-5)
-    before = model.predict_cost(X)
-    model.partial_fit(X, y)
-
-    assert np.abs(model.predict_cost(X) - before).max() > 1e-4
-    assert len(list(model.staged_predict_cost(X[:3]))) == 1 + len(model.hidden_layers_)
 
 
 # --- what a callable may return ---------------------------------------------------------------

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import load_digits, make_classification
-from skorch.callbacks import EpochScoring
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -114,10 +113,6 @@ def test_an_error_says_that_the_last_layer_was_replaced(problem):
         CostSensitiveAuxNet(ReadsItsHead, **SMALL).fit(X, y)
 
 
-def test_scores_of_scikit_learn_are_refused_by_name(problem):
-    X, y = problem
-    with pytest.raises((TypeError, ValueError), match="EpochScoring"):
-        CostSensitiveAuxMLP(width=8, callbacks=[EpochScoring("accuracy")], **SMALL).fit(X, y)
 
 
 class OfTable(nn.Module):
