@@ -110,8 +110,6 @@ def test_a_module_may_write_to_its_input(problem, writes):
     np.testing.assert_array_equal(costs(nn.Identity()), costs(Copies()))
 
 
-
-
 def tokens_problem():
     tokens = np.random.default_rng(0).integers(0, 20, size=(200, 6))
     return tokens, (tokens > 9).sum(axis=1) > 3
@@ -193,8 +191,6 @@ def test_head_input(digits, head_input, n_inputs):
     assert [tuple(head.weight.shape) for head in heads] == [(10, n_inputs)] * 2
 
 
-
-
 def test_a_module_without_hidden_layers(problem):
     X, y, _ = problem
     module = nn.Linear(4, 7)
@@ -263,10 +259,6 @@ def test_search_over_alpha_and_modules(problem):
     assert search.best_estimator_.hidden_layers_ == (["1"] if search.best_params_["alpha"] else [])
 
 
-
-
-
-
 # ------------------------------------------------------------------------------- mistakes
 
 
@@ -305,8 +297,6 @@ def test_costs_of_examples_leave_random_numbers_to_the_fit(problem):
 
     np.testing.assert_array_equal(one, other)
     assert torch.equal(before, torch.get_rng_state())
-
-
 
 
 # ------------------------------------------------------------------ arguments of the module

@@ -71,8 +71,6 @@ def test_the_default_is_better_calibrated_than_one_network_without_a_temperature
     assert default < 0.9 * one
 
 
-
-
 def test_with_a_validation_set_all_samples_are_trained_on():
     X, y = problem()
     model = net(alpha=0).fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
@@ -104,10 +102,6 @@ def test_more_training_keeps_the_temperature_or_learns_it_anew():
     assert model._fold_seed == seed  # so that no sample is held out that was trained on
     assert model.temperature_ != learnt
     assert net().partial_fit(X, y, classes=[0, 1, 2]).temperature_ == 1
-
-
-
-
 
 
 def signals(n, rng):

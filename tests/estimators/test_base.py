@@ -15,8 +15,6 @@ def data():
     return make_classification(200, n_classes=3, n_informative=5, random_state=0)
 
 
-
-
 # ------------------------------------------------------ going on with training
 
 
@@ -33,10 +31,6 @@ def test_partial_fit_trains_for_one_epoch_and_fit_begins_anew(data):
     losses = [record["train_loss"] for record in estimator.history_]
     assert losses == sorted(losses, reverse=True)
     assert len(estimator.fit(X, y).history_) == 3
-
-
-
-
 
 
 def test_partial_fit_of_parts_that_lack_classes(data):
@@ -104,8 +98,6 @@ def test_a_first_block_may_be_narrow_of_one_class_or_tiny(data):
     assert max(costs.values()) < costs["shuffled"] + 0.1 * cost.mean(axis=0).min()
 
 
-
-
 def start_and_go_on(data, warm, **given):
     """A model after its first call, and the method that continues its training."""
     model = small_mlp(warm_start=warm, classes=[0, 1, 2])
@@ -128,6 +120,8 @@ def test_costs_per_sample_need_a_cost_network_from_the_first_call_on(data, warm)
 
     np.testing.assert_array_equal(model.predict_cost(X), before)
     model.set_params(warm_start=False).fit(X, y, cost=cost)
+    squared = small_mlp(loss="squared", warm_start=True).fit(X, y)
+    assert len(squared.set_params(loss="bayes_risk").fit(X, y, cost=cost).history_) == 6
     two_rows = small_mlp().partial_fit(X[:2], y[:2], classes=[0, 1, 2], cost=MATRIX[y[:2]])
     assert two_rows.partial_fit(X, y, cost=cost).net_.criterion_.loss._n_cost_outputs(3) == 6
 
@@ -163,8 +157,6 @@ def test_a_warm_start_takes_another_temperature(data):
     for given in (1.5, 1.0):
         model.set_params(temperature=given).fit(*data)
         assert model.temperature_ == model.net_.temperature == given
-
-
 
 
 @pytest.mark.parametrize("by_class", [True, False])
@@ -217,8 +209,6 @@ def test_a_warm_start_calls_the_callbacks_of_now(data, pickled):
 
     assert (first.epochs, second.epochs) == (3, 6)
     assert len(model.history_) == 12
-
-
 
 
 # -------------------------------------------------------------- sample weights
@@ -328,5 +318,3 @@ def test_batch_size_and_verbose_of_now(data, capsys):
     assert stream.set_params(batch_size=8).partial_fit(X, y).net_.batch_size == 8
     larger = small_mlp(warm_start=True).fit(X[:50], y[:50]).fit(np.tile(X, (40, 1)), np.tile(y, 40))
     assert larger.net_.batch_size > 16
-
-

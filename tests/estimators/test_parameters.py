@@ -1,4 +1,3 @@
-
 import numpy as np
 import pytest
 import torch
@@ -15,43 +14,22 @@ def test_a_parameter_is_one_number_or_one_for_each_layer(value, expected):
     assert per_layer(value, 2, name="width", layers="layer") == expected
 
 
-
-
-LAYER = torch.nn.Linear(1, 1)
-
-
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_steps(name):
-    parameter = torch.nn.Parameter(torch.ones(2))
-    arguments = optimizer_arguments(name, 0.1, "cpu", LAYER)
-    optimizer = arguments.pop("optimizer")([parameter], lr=0.1, **strip(arguments))
+def test_every_optimizer_trains(problem, mlp, name):
+    history = mlp(optimizer=name, max_epochs=9).fit(problem.X, problem.y).history_
 
-    parameter.sum().backward()
-    optimizer.step()
-
-    assert (parameter < 1).all()
-
-
+    assert history[-1]["train_loss"] < history[0]["train_loss"]
 
 
 def test_the_fused_optimizer_is_taken_where_there_is_one():
-    assert optimizer_arguments("adamw", 0.1, "cpu", LAYER) == {
-        "optimizer": torch.optim.AdamW,
-        "optimizer__weight_decay": 0.1,
-        "optimizer__fused": True,
-    }
-    assert "optimizer__fused" not in optimizer_arguments(
-        torch.optim.Rprop, 0.1, "cpu", torch.nn.Linear(1, 1)
-    )
-
-
+    for optimizer, is_fused in (("adamw", True), (torch.optim.Rprop, False)):
+        arguments = optimizer_arguments(optimizer, 0.1, "cpu", torch.nn.Linear(1, 1))
+        assert ("optimizer__fused" in arguments) == is_fused
 
 
 def test_a_device_is_one_of_torch(problem, mlp):
     with pytest.raises(RuntimeError, match="device string: abacus"):
         mlp(device="abacus").fit(problem.X, problem.y)
-
-
 
 
 def test_check_net_params():

@@ -113,8 +113,6 @@ def test_an_error_says_that_the_last_layer_was_replaced(problem):
         CostSensitiveAuxNet(ReadsItsHead, **SMALL).fit(X, y)
 
 
-
-
 class OfTable(nn.Module):
     def __init__(self):
         super().__init__()

@@ -81,8 +81,6 @@ def test_categories_of_the_sample_stay_and_later_ones_are_unknown(data):
     np.testing.assert_array_equal(model.predict_cost(frame[600:601]), unknown)
 
 
-
-
 @pytest.mark.parametrize("start", ["fit", "partial_fit"])
 def test_the_unit_of_the_weights_of_a_block_has_no_effect(data, start):
     X, y = data
@@ -113,7 +111,3 @@ def test_a_block_in_the_memory_of_the_one_before(data):
         block[:] = part
         model.partial_fit(block, labels)
     np.testing.assert_array_equal(model.predict_cost(X), expected)
-
-
-
-
