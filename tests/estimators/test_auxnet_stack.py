@@ -12,7 +12,7 @@ from skorch.callbacks import Callback
 from torch import nn
 
 from tests.estimators.torch_modules import Residual, mlp, net
-from tests.factories import small_cnn
+from tests.factories import dense, small_cnn
 
 
 def several(module=Residual, **parameters):
@@ -114,8 +114,7 @@ def test_the_rate_of_the_pretrained_part_is_that_of_every_network(problem):
 
 
 def test_what_holds_for_all_networks_is_warned_of_once(problem):
-    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-    model = several(module, n_networks=3, pretrained="auto")
+    model = several(dense(4, 8, 3), n_networks=3, pretrained="auto")
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         for _ in range(2):
@@ -127,16 +126,10 @@ def test_what_holds_for_all_networks_is_warned_of_once(problem):
 
 def test_networks_of_different_depths_are_refused(problem):
     X, y, _ = problem
-    depths = iter([1, 2])
-
-    def make():
-        layers = [nn.Linear(4, 8), nn.ReLU()]
-        for _ in range(next(depths)):
-            layers += [nn.Linear(8, 8), nn.ReLU()]
-        return nn.Sequential(*layers, nn.Linear(8, 3))
+    depths = iter([2, 3])
 
     with pytest.raises(ValueError, match="module made networks of different layers or sizes"):
-        several(make).fit(X, y)
+        several(lambda: dense(4, *[8] * next(depths), 3)).fit(X, y)
 
 
 def test_parts_that_networks_would_share_are_copied(problem):
@@ -145,7 +138,7 @@ def test_parts_that_networks_would_share_are_copied(problem):
     start = backbone[0].weight.detach().clone()
 
     def make():
-        return nn.Sequential(backbone, nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+        return nn.Sequential(backbone, *dense(8, 8, 3))
 
     for module in (make, lambda: whole):
         one, other = several(module).fit(X, y).net_.module_.networks

@@ -8,8 +8,7 @@ import torch
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
-from auxcst_sklearn import CostSensitiveAuxNet
-from tests.factories import small_mlp
+from tests.factories import dense, small_mlp, small_net
 
 X, Y = make_classification(400, 6, n_informative=4, n_classes=3, random_state=0)
 COST = np.array([[0, 1, 1], [1, 0, 1], [10, 10, 0.0]])
@@ -62,9 +61,6 @@ class NoteRows(torch.nn.Sequential):
 
 
 def test_a_few_rows_suffice_if_they_get_two_decisions():
-    layers = torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3)
-    model = CostSensitiveAuxNet(
-        NoteRows(*layers), alpha=0, max_epochs=5, temperature=1.0, pretrained=False, n_networks=1
-    )
-    model.fit(X, Y)
+    known = {"alpha": 0, "max_epochs": 5, "temperature": 1.0, "pretrained": False}
+    small_net(NoteRows(*dense(6, 16, 3)), **known).fit(X, Y)
     assert NoteRows.seen[-1] == 32
