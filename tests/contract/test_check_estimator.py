@@ -61,10 +61,8 @@ def expected_failures(estimator):
         "training draws mini-batches in float32: a weight of 2 and a row that stands twice give "
         "the same expected gradient, but not the same batches and roundings"
     )
-    return {
-        "check_sample_weight_equivalence_on_dense_data": reason,
-        "check_sample_weight_equivalence_on_sparse_data": reason,
-    }
+    check = "check_sample_weight_equivalence_on_{}_data"
+    return dict.fromkeys(map(check.format, ("dense", "sparse")), reason)
 
 
 # Routing changes which arguments reach inner estimators. Networks have none: one is checked with

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import warnings
 from copy import deepcopy
 
 import numpy as np
@@ -53,13 +52,11 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.filterwarnings("error")
 def test_every_layout_of_the_same_numbers_gives_the_same_network(problem, mlp, layout):
     X, y, cost = problem
-    expected = mlp().fit(X, y, cost=cost).predict_cost(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        same_X = LAYOUTS[layout](X)
-        found = mlp().fit(same_X, y, cost=cost).predict_cost(same_X)
+    expected, same_X = mlp().fit(X, y, cost=cost).predict_cost(X), LAYOUTS[layout](X)
+    found = mlp().fit(same_X, y, cost=cost).predict_cost(same_X)
     np.testing.assert_array_equal(found, expected)
 
 

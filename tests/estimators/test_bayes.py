@@ -142,10 +142,8 @@ def test_weights_and_parameters_reach_the_estimator_without_routing(iris):
     model = BayesMinimumRiskClassifier(Listener()).fit(X, y, weight, note="hello")
     assert model.estimator_.heard_["note"] == "hello"
     assert model.estimator_.heard_["sample_weight"] is weight
-    assert BayesMinimumRiskClassifier(Listener()).fit(X, y).estimator_.heard_ == {
-        "sample_weight": None,
-        "note": None,
-    }
+    heard = BayesMinimumRiskClassifier(Listener()).fit(X, y).estimator_.heard_
+    assert heard == {"sample_weight": None, "note": None}
 
 
 def test_routing_hands_on_what_the_estimator_requests(iris):

@@ -85,6 +85,7 @@ def test_probabilities_are_an_ensemble_of_those_of_all_heads(rows, combined, alo
     losses = [log_loss(y[1000:], model.predict_proba(X[1000:])) for model in (combined, alone)]
     assert losses[0] < 0.8 * losses[1]
     np.testing.assert_array_equal(alone.head_weights_, [0, 0, 1 / alone.temperature_])
+    assert alone.training_.combine_heads is False
 
 
 def test_stages_are_the_heads_and_then_the_ensemble(rows, combined, alone):
@@ -178,16 +179,11 @@ def test_an_ensemble_is_left_when_heads_are_not_combined_any_longer(rows):
     np.testing.assert_array_equal(model.head_weights_, [0, 0, 1])
 
 
-@pytest.mark.parametrize("module", [module_with_weights, module_with_weights()])
-def test_heads_of_new_and_of_trained_modules_are_averaged(rows, module):
-    X, y = rows
+def test_heads_of_new_modules_are_averaged_too(rows):
     known = {"cost_matrix": COST, "max_epochs": 2, "random_state": 0}
-    model = CostSensitiveAuxNet(module, **known).fit(X, y)
-    alone = CostSensitiveAuxNet(module, combine_heads=False, **known).fit(X, y)
+    model = CostSensitiveAuxNet(module_with_weights, **known).fit(*rows)
 
     assert model.head_weights_[:-1].any()
-    assert not alone.head_weights_[:-1].any()
-    assert alone.training_.combine_heads is False
 
 
 def series_module():

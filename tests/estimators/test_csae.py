@@ -85,12 +85,12 @@ def test_first_loss_is_that_of_the_untrained_weights(digits):
 def test_costs_shape_the_code_unless_beta_is_zero(digits):
     matrices = [1 - np.eye(10), np.abs(np.subtract.outer(range(10), range(10))) ** 2]
     for beta, alike in [(0.0, True), (0.9, False)]:
+        models = [make_model(beta=beta, cost_matrix=matrix).fit(*digits) for matrix in matrices]
         first, second = (
-            make_model(beta=beta, cost_matrix=matrix).fit(*digits).pretrain_history_["hidden2"]
-            for matrix in matrices
+            [record["reconstruction"] for record in model.pretrain_history_["hidden2"]]
+            for model in models
         )
-        reconstruction = [[r["reconstruction"] for r in history] for history in (first, second)]
-        assert (reconstruction[0] == reconstruction[1]) is alike
+        assert (first == second) is alike
 
 
 def test_weights_count_as_repetitions_in_pretraining(digits):
@@ -101,12 +101,12 @@ def test_weights_count_as_repetitions_in_pretraining(digits):
     repeated = model.fit(X.repeat(weight, axis=0), y.repeat(weight)).pretrain_history_
     unweighted = model.fit(X, y).pretrain_history_
     for layer in weighted:
-        of = {
-            name: [record["loss"] for record in history[layer]]
-            for name, history in [("w", weighted), ("r", repeated), ("u", unweighted)]
-        }
-        np.testing.assert_allclose(of["w"], of["r"], rtol=1e-4)
-        assert not np.allclose(of["w"], of["u"], rtol=1e-4)
+        found, expected, other = (
+            [record["loss"] for record in history[layer]]
+            for history in (weighted, repeated, unweighted)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+        assert not np.allclose(found, other, rtol=1e-4)
 
 
 def test_pretraining_drops_no_neurons(digits):
@@ -116,13 +116,9 @@ def test_pretraining_drops_no_neurons(digits):
 
 
 def test_pretraining_helps_a_deep_sigmoid_network(digits):
-    losses = [
-        make_model(depth=3, width=64, pretrain_epochs=epochs, max_epochs=10)
-        .fit(*digits)
-        .history_[-1]["train_loss"]
-        for epochs in (0, 10)
-    ]
-    assert losses[1] < 0.8 * losses[0]
+    deep = {"depth": 3, "width": 64, "max_epochs": 10}
+    plain, pretrained = (make_model(pretrain_epochs=n, **deep).fit(*digits) for n in (0, 10))
+    assert pretrained.history_[-1]["train_loss"] < 0.8 * plain.history_[-1]["train_loss"]
 
 
 def test_without_pretraining(digits):

@@ -146,15 +146,6 @@ def test_rows_of_a_network_that_changes():
     assert_follows()
 
 
-def test_modes_of_the_caller():
-    model, X = fitted("network"), rows(2)
-    expected = model.predict_cost(X)
-    with torch.autocast("cpu"):
-        np.testing.assert_array_equal(model.predict_cost(X), expected)
-    with torch.inference_mode():
-        np.testing.assert_array_equal(model.predict_cost(X), expected)
-
-
 def test_threads_and_copies():
     model, X = fitted("stack"), rows(200)
     expected = np.concatenate([model.predict_cost(X[i : i + 1]) for i in range(200)])

@@ -379,17 +379,10 @@ def test_arrays_unlike_those_of_the_fit(fitted, given, message):
 
 
 def rates(model, given, **parameters):
-    model.set_params(max_epochs=1, **parameters).fit(given, y)
-    return {
-        "body" if "body" in group["params"][0][0] else "new": group["lr"]
-        for group in named_groups(model.net_)
-    }
-
-
-def named_groups(net):
-    names = {id(p): name for name, p in net.module_.named_parameters()}
-    for group in net.optimizer_.param_groups:
-        yield {**group, "params": [(names[id(p)], p) for p in group["params"]]}
+    net = model.set_params(max_epochs=1, **parameters).fit(given, y).net_
+    named = net.module_.named_parameters()
+    parts = {id(p): "body" if "body" in name else "new" for name, p in named}
+    return {parts[id(group["params"][0])]: group["lr"] for group in net.optimizer_.param_groups}
 
 
 def test_rates_of_pretrained_encoders():
