@@ -113,7 +113,7 @@ def test_members_that_agree_share_the_weight_of_one():
 
 
 @pytest.mark.parametrize(("right", "least", "most"), [(0.9, 1, 2), (0.2, 0, 1)])
-def test_a_member_that_is_always_or_hardly_right_is_neither_made_sure_nor_left_out(
+def test_a_member_that_is_always_right_or_wrong_is_neither_made_sure_nor_left_out(
     right, least, most
 ):
     label = np.arange(100) % 2
