@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensitiveAuxNet
 from auxcst_sklearn._inputs.samples import Sample
@@ -41,6 +44,12 @@ def small_cnn(**parameters):
 
 def small_net(module, **parameters):
     return CostSensitiveAuxNet(module, **{"max_epochs": 2, "n_networks": 1, **QUICK, **parameters})
+
+
+def dense(*widths, activation=nn.ReLU):
+    """Linear layers between these numbers of features, and activations between the layers."""
+    layers = [part for pair in pairwise(widths) for part in (nn.Linear(*pair), activation())]
+    return nn.Sequential(*layers[:-1])
 
 
 def training_set(X, label, cost, per_class, weight=None, matrices=None):

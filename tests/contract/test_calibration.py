@@ -11,7 +11,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
+from auxcst_sklearn import (
+    BayesMinimumRiskClassifier,
+    CostSensitiveEnsembleClassifier,
+    CSAEPretrainedMLP,
+)
+from auxcst_sklearn.losses import LOSSES, CrossEntropy, ProbabilisticLoss
 from auxcst_sklearn.metrics import make_cost_scorer, mean_cost
 from tests.factories import small_mlp
 
@@ -93,6 +98,22 @@ def test_a_temperature_leaves_the_decisions_of_calibrated_probabilities(inner):
         mean_cost(y_test, m.fit(X, y).predict(X_test), cost_matrix=M) for m in (model, calibrated)
     )
     assert found < 1.2 * cost
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, CrossEntropy(0.1)], ids=str)
+def test_only_losses_of_probabilities_have_them(loss):
+    X, y, *_ = rows(3)
+    has = isinstance(LOSSES.get(loss, loss) if isinstance(loss, str) else loss, ProbabilisticLoss)
+    model = small_mlp(loss=loss)
+
+    assert hasattr(model, "predict_proba") == has
+    assert hasattr(model.fit(X[:200], y[:200]), "predict_proba") == has
+    assert hasattr(CSAEPretrainedMLP(loss=loss), "predict_proba") == has
+
+
+@pytest.mark.parametrize("loss", ["unheard", ["bayes_risk"]])
+def test_an_unknown_loss_has_no_probabilities_before_fit_refuses_it(loss):
+    assert not hasattr(small_mlp(loss=loss), "predict_proba")
 
 
 def test_scores_are_costs_only_without_probabilities():

@@ -91,12 +91,9 @@ def test_a_search_with_routed_costs_and_callbacks(client, tmp_path):
 
 def test_a_wide_worker_has_more_than_one_thread(client, tmp_path):
     assert set(client.run(torch.get_num_threads).values()) == {1}  # as dask would have it
-    wide = small_mlp(depth=1, width=8000, batch_size=2048, max_epochs=1)
+    wide = small_mlp(depth=1, width=8000, batch_size=2048, max_epochs=1, callbacks=[Note(tmp_path)])
     with parallel_config(backend="dask"):
-        Parallel()(
-            delayed(model.set_params(callbacks=[Note(tmp_path)]).fit)(np.tile(X, (9, 1)), [*Y] * 9)
-            for model in [wide]
-        )
+        Parallel()([delayed(wide.fit)(np.tile(X, (9, 1)), [*Y] * 9)])
     ((pid, n_threads),) = notes(tmp_path)
     assert pid in client.run(os.getpid).values()
     assert n_threads == THREADS

@@ -1,7 +1,6 @@
 """Decisions that are not classes, in every estimator and wherever costs are counted."""
 
 import pickle
-import warnings
 
 import joblib
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from torch import nn
 
 from auxcst_sklearn import (
     BayesMinimumRiskClassifier,
@@ -21,7 +19,7 @@ from auxcst_sklearn import (
 )
 from auxcst_sklearn.decisions import adjust_prior, assign, estimate_prior, shadow_prices
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer, mean_cost
-from tests.factories import small_cnn, small_mlp, small_net, small_stack
+from tests.factories import dense, small_cnn, small_mlp, small_net, small_stack
 
 NAMES = np.array(["ant", "bee", "cat"])
 OTHERS = ["refer", "hold"]
@@ -44,9 +42,7 @@ PROBABLE = {
     "cross-entropy": lambda **more: small_mlp(loss="cross_entropy", **more),
     "stack": small_stack,
     "pretrained": lambda **more: pretrained(loss="bayes_risk", **more),
-    "module": lambda **more: small_net(
-        nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), **more
-    ),
+    "module": lambda **more: small_net(dense(4, 8, 2), **more),
     "CNN": small_cnn,
     "rule": lambda **more: BayesMinimumRiskClassifier(LogisticRegression(), **more),
     "rule, calibrated": lambda **more: BayesMinimumRiskClassifier(
@@ -189,19 +185,14 @@ def test_limits_prices_and_priors(data, kind):
 
     C, p, now = matrices(90), model.predict_proba(X), [0.8, 0.2, 0]
     adjusted = adjust_prior(p, model.class_prior_, now)
-    prior = dict(zip(NAMES[::-1], now[::-1]))
-    np.testing.assert_allclose(
-        model.predict_cost(X, prior=prior), adjusted @ VALUES, rtol=1e-4, atol=1e-6
-    )
+    prior, close = dict(zip(NAMES[::-1], now[::-1])), {"rtol": 1e-4, "atol": 1e-6}
+    np.testing.assert_allclose(model.predict_cost(X, prior=prior), adjusted @ VALUES, **close)
     by_row = np.einsum("nk,nkd->nd", adjusted, C)
     np.testing.assert_allclose(model.predict_cost(X, C, prior=prior), by_row)
-    np.testing.assert_array_equal(
-        model.decide(X, C, prior=prior), model.decisions_[by_row.argmin(axis=1)]
-    )
-    found = adjust_prior(p, model.class_prior_, estimate_prior(p, model.class_prior_))
-    np.testing.assert_allclose(
-        model.predict_cost(X, prior="estimate"), found @ VALUES, rtol=1e-4, atol=1e-6
-    )
+    chosen = model.decisions_[by_row.argmin(axis=1)]
+    np.testing.assert_array_equal(model.decide(X, C, prior=prior), chosen)
+    found = adjust_prior(p, model.class_prior_, estimate_prior(p, model.class_prior_)) @ VALUES
+    np.testing.assert_allclose(model.predict_cost(X, prior="estimate"), found, **close)
     for wrong in ({"ant": 1}, [0.1, 0.1, 0.8], "estimat"):
         with pytest.raises(ValueError, match="expected the frequency of each class"):
             model.decide(X, prior=wrong)
@@ -286,25 +277,22 @@ def test_known_matrices_of_the_validation_set(data):
         model.fit(X[:60], y[:60], cost=C[:60], X_val=X[60:], y_val=y[60:], cost_val=C[60:, :, :3])
 
 
-def test_square_costs_decide_as_predict(data):
+@pytest.mark.parametrize("kind", FEW)
+@pytest.mark.filterwarnings("error")
+def test_square_costs_decide_as_predict(data, kind):
     """Without other columns than the classes nothing changes, and no warning appears."""
-    X, y = data
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for kind in FEW:
-            model = ESTIMATORS[kind](cost_matrix=COSTS[NAMES]).fit(X, y)
-            assert model.decisions_ is model.classes_
-            np.testing.assert_array_equal(model.decide(X), model.predict(X))
-            named = ESTIMATORS[kind](cost_matrix=VALUES[:, :3], decisions=NAMES).fit(X, y)
-            np.testing.assert_array_equal(named.predict_cost(X), model.predict_cost(X))
+    model = ESTIMATORS[kind](cost_matrix=COSTS[NAMES]).fit(*data)
+    assert model.decisions_ is model.classes_
+    np.testing.assert_array_equal(model.decide(data[0]), model.predict(data[0]))
+    named = ESTIMATORS[kind](cost_matrix=VALUES[:, :3], decisions=NAMES).fit(*data)
+    np.testing.assert_array_equal(named.predict_cost(data[0]), model.predict_cost(data[0]))
 
 
+@pytest.mark.filterwarnings("error")
 def test_blocks_with_more_classes_than_decisions():
     """No warning compares the true class, which has no column, with the decisions."""
     y = np.arange(40) % 4
     X = np.random.RandomState(0).normal(size=(40, 3)) + y[:, None]
     costs = pd.DataFrame(np.arange(8.0).reshape(4, 2), columns=["home", "ward"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = small_mlp(cost_matrix=costs).partial_fit(X, y, classes=[0, 1, 2, 3])
+    model = small_mlp(cost_matrix=costs).partial_fit(X, y, classes=[0, 1, 2, 3])
     assert set(model.decide(X)) <= {"home", "ward"}

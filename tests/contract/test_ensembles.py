@@ -18,7 +18,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn.metrics import cost_scorer
-from tests.contract.cost_problem import FOLDS, MATRIX, NAMES, RowCheckingMLP, by_matrix
+from tests.contract.cost_problem import FOLDS, MATRIX, NAMES, RowCheckingMLP
 
 
 def test_bagging_trains_every_member_on_the_costs_of_its_draw(setting):
@@ -158,14 +158,3 @@ def test_permutation_importance_of_the_feature_that_sets_the_costs(per_sample):
     found = permutation_importance(network, X, y, scoring=scorer, random_state=0)
     assert found.importances_mean.argmax() == 3
     np.testing.assert_array_equal(found.importances[0], 0)
-
-
-def test_permutation_importance_by_a_cost_matrix(per_sample):
-    setting = by_matrix(per_sample, MATRIX)
-    network = setting.fit(setting.mlp(max_epochs=30))
-    how = {"scoring": setting.scorer, "n_repeats": 1, "random_state": 0}
-    found = permutation_importance(network, setting.X, setting.y, **how)
-    by_costs = {**how, "scoring": partial(cost_scorer, cost=setting.cost)}
-    expected = permutation_importance(network, setting.X, setting.y, **by_costs)
-    np.testing.assert_allclose(found.importances, expected.importances)
-    assert found.importances.any()

@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, roc_auc_score
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_validate
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -146,15 +146,6 @@ def test_routing_through_pipelines_and_searches(fraud, kind, routing):
     assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(by_hand))
     best = search.best_estimator_
     assert best.score(X, y, cost=cost) == pytest.approx(-paid(y, best.predict(X, cost=cost), cost))
-
-
-def test_cross_val_predict_gives_probabilities_to_decide_by(fraud, routing):
-    X, y, cost = fraud
-    p = cross_val_predict(
-        small_mlp(), X, y, cv=FOLDS, params={"cost": cost}, method="predict_proba"
-    )
-
-    np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
 def test_without_routing_a_pipeline_hands_costs_to_its_last_step(fraud):

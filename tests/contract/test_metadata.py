@@ -10,6 +10,8 @@ ROOT = Path(__file__).parents[2]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 RECIPE = (ROOT / "conda" / "meta.yaml").read_text(encoding="utf-8")
 VERSION = re.search(r'^version = "(.*)"', PYPROJECT, re.M)[1]
+LISTED = re.search(r"^dependencies = \[\n(.*?)^\]", PYPROJECT, re.M | re.S)[1]
+WANTED = [Requirement(text) for text in re.findall(r'"(.+)"', LISTED)]
 
 
 @pytest.mark.parametrize(
@@ -33,27 +35,20 @@ def test_one_date_of_the_release_or_none():
 
 
 def test_the_recipe_has_the_bounds_of_the_metadata():
-    listed = re.search(r"^dependencies = \[\n(.*?)^\]", PYPROJECT, re.M | re.S)[1]
-    wanted = [Requirement(text) for text in re.findall(r'"(.+)"', listed)]
     python = re.search(r'^requires-python = "(.*)"', PYPROJECT, re.M)[1]
     run = re.search(r"^  run:\n((?:    - .*\n)+)", RECIPE, re.M)[1]
     found = [Requirement(line.removeprefix("    - ")) for line in run.splitlines()]
 
     bounds = {
-        "pytorch" if each.name == "torch" else each.name: each.specifier for each in wanted
+        "pytorch" if each.name == "torch" else each.name: each.specifier for each in WANTED
     } | {"python": Requirement(f"python{python}").specifier}
     assert {each.name: each.specifier for each in found} == bounds
 
 
 def test_the_oldest_releases_are_the_lower_bounds():
-    listed = re.search(r"^dependencies = \[\n(.*?)^\]", PYPROJECT, re.M | re.S)[1]
-    wanted = [Requirement(text) for text in re.findall(r'"(.+)"', listed)]
-    oldest = dict(
-        line.split("==")
-        for line in (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
-        if "==" in line
-    )
+    text = (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8")
+    oldest = dict(re.findall(r"^(.+)==(.+)$", text, re.M))
 
-    for each in wanted:
+    for each in WANTED:
         lower = next(s.version for s in each.specifier if s.operator == ">=")
         assert f"{oldest[each.name]}.".startswith(f"{lower}.")

@@ -7,6 +7,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from io import BytesIO
+from itertools import pairwise
 
 import joblib
 import numpy as np
@@ -64,10 +65,8 @@ def test_two_processes_fit_the_same_network(problem, mlp):
 
 def test_four_threads_at_once_fit_the_same_networks(problem, mlp):
     X, y, cost = problem
-    networks = [
-        mlp(dropout=0.5, max_epochs=20, early_stopping=i % 2 == 0, random_state=i % 4)
-        for i in range(12)
-    ]
+    known = {"dropout": 0.5, "max_epochs": 20}
+    networks = [mlp(early_stopping=i % 2 == 0, random_state=i % 4, **known) for i in range(12)]
     expected = [clone(one).fit(X, y, cost=cost) for one in networks]
     before = global_states()
     with ThreadPoolExecutor(4) as pool:
@@ -77,57 +76,37 @@ def test_four_threads_at_once_fit_the_same_networks(problem, mlp):
         assert_same(one, other)
 
 
-def test_four_threads_at_once_predict_with_one_network(problem, mlp):
-    X, y, cost = problem
-    network = mlp(dropout=0.5).fit(X, y, cost=cost)
-    expected = network.predict_cost(X)
-    with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: network.predict_cost(X), range(40)):
-            np.testing.assert_array_equal(found, expected)
+def parts(model, X, y, cost):
+    model.partial_fit(X[:30], y[:30], [0, 1, 2], cost=cost[:30])
+    yield weights(model)
+    for _ in range(2):
+        yield weights(model.partial_fit(X[30:], y[30:], cost=cost[30:]))
 
 
-def test_partial_fit_twice_is_the_same_twice(problem, mlp):
-    X, y, cost = problem
+def fits(model, X, y, cost):
+    for _ in range(2):
+        yield weights(model.fit(X, y, cost=cost))
 
-    def twice():
-        network = mlp(dropout=0.5).partial_fit(X[:30], y[:30], [0, 1, 2], cost=cost[:30])
-        first = weights(network)
-        network.partial_fit(X[30:], y[30:], cost=cost[30:])
-        assert not np.array_equal(weights(network), first)
-        return network
 
-    assert_same(twice(), twice())
+@pytest.mark.parametrize(
+    ("parameters", "trainings"),
+    [({}, parts), ({"warm_start": True}, fits), ({"random_state": np.random.RandomState(7)}, fits)],
+    ids=["partial_fit", "warm start", "instance"],
+)
+def test_trainings_that_go_on_are_the_same_twice(problem, mlp, parameters, trainings):
+    one, other = ([*trainings(mlp(dropout=0.5, **deepcopy(parameters)), *problem)] for _ in "12")
+
+    np.testing.assert_array_equal(one, other)
+    assert not any(np.array_equal(first, second) for first, second in pairwise(one))
 
 
 def test_each_call_of_partial_fit_draws_anew(problem, mlp):
     X, y, cost = problem
-    network = mlp(dropout=0.5).partial_fit(X, y, [0, 1, 2], cost=cost)
-    orders = []
-    for _ in range(2):
-        network.partial_fit(X, y, cost=cost)
-        orders.append(network.net_.generators[0].initial_seed())
-    assert orders[0] != orders[1]
-
-
-def test_warm_start_is_the_same_twice(problem, mlp):
-    X, y, cost = problem
-    one, other = (
-        mlp(dropout=0.5, warm_start=True).fit(X, y, cost=cost).fit(X, y, cost=cost)
-        for _ in range(2)
-    )
-    assert_same(one, other)
-    assert len(one.history_) == 6
-
-
-def test_random_state_instances(problem, mlp):
-    X, y, cost = problem
-    one, other = (
-        mlp(dropout=0.5, random_state=np.random.RandomState(7)).fit(X, y, cost=cost)
-        for _ in range(2)
-    )
-    assert_same(one, other)
-    first = weights(one)
-    assert not np.array_equal(weights(one.fit(X, y, cost=cost)), first)
+    network, orders = mlp(dropout=0.5), set()
+    for _ in range(3):
+        network.partial_fit(X, y, [0, 1, 2], cost=cost)
+        orders.add(network.net_.generators[0].initial_seed())
+    assert len(orders) == 3
 
 
 def test_no_seed_follows_the_generator_of_numpy(problem, mlp):
@@ -227,8 +206,9 @@ def test_a_copy_learns_as_from_a_new_optimizer(problem, mlp):
         {},
         {"early_stopping": True},
         {"callbacks": [LRScheduler(StepLR, step_size=1)], "schedule": "constant"},
+        {"n_networks": 5, "early_stopping": True},
     ],
-    ids=["plain", "early stopping", "learning rate schedule"],
+    ids=["plain", "early stopping", "learning rate schedule", "several networks"],
 )
 def test_a_pickle_is_hardly_larger_than_the_weights(mlp, parameters):
     rng = np.random.default_rng(0)
@@ -240,13 +220,3 @@ def test_a_pickle_is_hardly_larger_than_the_weights(mlp, parameters):
     buffer = BytesIO()
     joblib.dump(network, buffer)
     assert buffer.tell() <= 1.1 * n_bytes
-
-
-def test_a_copy_goes_on_with_its_learning_rate_schedule(problem, mlp):
-    X, y, cost = problem
-    schedule = LRScheduler(StepLR, step_size=1, gamma=0.1)
-    network = mlp(callbacks=[schedule], learning_rate=1e-3, schedule="constant").fit(
-        X, y, cost=cost
-    )
-    copy = deepcopy(network).partial_fit(X, y, cost=cost)
-    assert len(copy.history_) == 4

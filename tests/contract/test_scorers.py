@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import sklearn
@@ -22,15 +20,6 @@ from sklearn.preprocessing import StandardScaler
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
 from auxcst_sklearn.metrics import cost_scorer, mean_cost
 from tests.contract.cost_problem import FOLDS, MATRIX, RAISE, RowCheckingMLP, by_matrix
-
-
-def test_cost_scorer_works_with_routing_off(per_sample):
-    assert not sklearn.get_config()["enable_metadata_routing"]
-    network = per_sample.fit(per_sample.mlp())
-    expected = per_sample.score(network.predict(per_sample.X))
-    for scorer in (cost_scorer, pickle.loads(pickle.dumps(cost_scorer))):
-        found = scorer(network, per_sample.X, per_sample.y, cost=per_sample.cost)
-        np.testing.assert_allclose(found, expected)
 
 
 @pytest.mark.parametrize("on", [False, True])
@@ -72,12 +61,6 @@ def test_search_without_routing_warns_that_it_scores_the_accuracy(per_sample):
     with pytest.warns(UserWarning, match="none reached score, which returns the accuracy"):
         per_sample.fit(search)
     assert search.best_score_ >= 0
-
-
-def test_search_without_routing_refuses_a_cost_matrix_in_fit(per_sample):
-    search = GridSearchCV(per_sample.mlp(), {"alpha": [0.5]}, **RAISE)
-    with pytest.raises(ValueError, match="cost has 3 rows.*cost_matrix="):
-        search.fit(per_sample.X, per_sample.y, cost=MATRIX)
 
 
 @pytest.mark.parametrize("matrix", [None, MATRIX])

@@ -155,14 +155,6 @@ def test_pipeline_carries_costs_to_fit_and_score(setting):
     np.testing.assert_allclose(score, setting.score(by_hand))
 
 
-def test_search_over_a_pipeline(setting):
-    model = make_pipeline(StandardScaler(), setting.mlp())
-    grid = {"costsensitiveauxmlp__alpha": [0.5]}
-    search = setting.fit(GridSearchCV(model, grid, **setting.how))
-    expected = np.mean(setting.fold_scores(clone(model).set_params(costsensitiveauxmlp__alpha=0.5)))
-    np.testing.assert_allclose(search.best_score_, expected)
-
-
 def test_pipeline_without_routing_warns_that_score_loses_the_costs(per_sample):
     model = make_pipeline(StandardScaler(), per_sample.mlp())
     X, y, cost = per_sample.X, per_sample.y, per_sample.cost

@@ -52,10 +52,8 @@ def test_the_source_describes_every_parameter_and_its_default(documented):
     source = inspect.getsource(documented)
     doc = inspect.cleandoc(documented.__doc__)
     assert all(line.strip() in source for line in doc.splitlines() if "  " not in line.strip())
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(documented).parameters.items()
-    }
+    parameters = inspect.signature(documented).parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
     shown = {name: kind for name, _, kind in entries(documented, "Parameters")}
     assert shown.keys() == defaults.keys()
     for name, kind in shown.items():

@@ -5,28 +5,19 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from auxcst_sklearn import (
-    BayesMinimumRiskClassifier,
-    CostSensitiveAuxNet,
-    CostSensitiveEnsembleClassifier,
-)
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.metrics import mean_cost
-from tests.factories import QUICK, small_cnn, small_mlp
+from tests.factories import dense, small_cnn, small_mlp, small_net
 
 DEVICES = ["cpu", *["cuda"] * torch.cuda.is_available()]
 MATRIX = np.array([[0.0, 1, 2], [3, 0, 1], [1, 2, 0]])
 
 
-def module():
-    parts = torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8), torch.nn.ReLU()
-    return torch.nn.Sequential(*parts, torch.nn.Linear(8, 3))
-
-
 MODELS = {
     "mlp": lambda: small_mlp(early_stopping=True),
     "images": lambda: small_cnn(image_shape=(2, 2)),
-    "module": lambda: CostSensitiveAuxNet(module, max_epochs=2, **QUICK),
+    "module": lambda: small_net(lambda: dense(4, 8, 8, 3), n_networks=2),
     "rule": lambda: BayesMinimumRiskClassifier(LogisticRegression()),
     "ensemble": lambda: CostSensitiveEnsembleClassifier(
         [("net", small_mlp()), ("other", LogisticRegression())], cv=2, random_state=0

@@ -1,4 +1,3 @@
-import pickle
 from copy import deepcopy
 from functools import partial
 
@@ -13,10 +12,9 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import check_random_state
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.losses import OneSided, Target
 from auxcst_sklearn.metrics import make_cost_scorer
-from tests.estimators.torch_modules import Residual, body, lazy_mlp, mlp, mlp_for, net, weights
+from tests.estimators.torch_modules import LazyMLP, Residual, body, mlp, mlp_for, net, weights
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 
@@ -60,15 +58,8 @@ def test_a_module_is_trained_as_by_hand(problem):
     module = mlp()
     expected = raw_loop(module, X, MATRIX[y], seed=0, alpha=0.4, epochs=3, size=8)
 
-    estimator = net(
-        module,
-        alpha=0.4,
-        max_epochs=3,
-        batch_size=8,
-        cost_matrix=MATRIX,
-        loss="one_sided",
-        schedule="constant",
-    ).fit(X, y)
+    known = {"cost_matrix": MATRIX, "loss": "one_sided", "schedule": "constant"}
+    estimator = net(module, alpha=0.4, max_epochs=3, batch_size=8, **known).fit(X, y)
 
     np.testing.assert_allclose(weights(estimator), expected, atol=1e-5)
 
@@ -89,44 +80,34 @@ def test_the_module_of_the_caller_stays_as_it_was(digits):
     np.testing.assert_allclose(trained["conv.weight"], before["conv.weight"], atol=1e-4)
 
 
-def test_history_and_stages_have_every_layer(digits):
+def test_stages_have_every_layer(digits):
     X, y = digits
     estimator = net(alpha=[0.3, 0.5]).fit(X, y)
 
     assert estimator.hidden_layers_ == ["relu:1", "relu:2"]
-    for record in estimator.history_:
-        total = 0.3 * record["train_loss_relu:1"] + 0.5 * record["train_loss_relu:2"]
-        assert record["train_loss"] == pytest.approx(total + record["train_loss_output"])
     stages = list(estimator.staged_predict_cost(X))
     assert len(stages) == 3
     np.testing.assert_allclose(stages[-1], estimator.predict_cost(X), rtol=1e-6)
 
 
-def test_a_module_may_write_to_its_input(problem):
+@pytest.mark.parametrize("writes", [nn.ReLU(inplace=True), nn.Hardtanh(inplace=True)])
+def test_a_module_may_write_to_its_input(problem, writes):
     class Copies(nn.Module):
         def forward(self, x):
             return x.clone()
 
-    def fitted(first):
-        module = nn.Sequential(first, nn.ReLU(inplace=True), *mlp())
+    def costs(first):
+        X, y, cost = problem
+        given = X.copy()
         torch.manual_seed(0)
-        for part in module:
-            if isinstance(part, nn.Linear):
-                part.reset_parameters()
-        return net(module, alpha=0).fit(problem.X, problem.y, cost=problem.cost)
+        model = net(nn.Sequential(first, writes, *mlp()), alpha=0.2).fit(X, y, cost=cost)
+        once = model.predict_cost(X)
+        list(model.staged_predict_cost(X))
+        np.testing.assert_array_equal(X, given)
+        np.testing.assert_array_equal(model.predict_cost(X), once)
+        return once
 
-    found, expected = (fitted(first).predict_cost(problem.X) for first in (nn.Identity(), Copies()))
-
-    np.testing.assert_array_equal(found, expected)
-
-
-def test_bytes_are_scaled(digits):
-    X, y = digits
-    pixels = (X * 255).astype(np.uint8)
-
-    estimates = [net().fit(images, y).predict_cost(images) for images in (pixels, pixels / 255)]
-
-    np.testing.assert_allclose(*estimates, rtol=1e-3)
+    np.testing.assert_array_equal(costs(nn.Identity()), costs(Copies()))
 
 
 def tokens_problem():
@@ -192,10 +173,12 @@ def test_named_layers(digits):
     assert estimator.net_.criterion_.alphas.flatten().tolist() == pytest.approx([0.1, 0.2, 1])
 
 
-def test_what_auto_found_may_be_named(digits):
-    found = net().fit(*digits)
-    named = net(hidden_layers=found.hidden_layers_).fit(*digits)
+@pytest.mark.parametrize(("alpha", "layers"), [(0.2, ["relu:1", "relu:2"]), (0, [])])
+def test_what_auto_found_may_be_named(digits, alpha, layers):
+    found = net(alpha=alpha).fit(*digits)
+    named = net(alpha=0.2, hidden_layers=layers).fit(*digits)
 
+    assert found.hidden_layers_ == layers
     np.testing.assert_array_equal(weights(named), weights(found))
 
 
@@ -206,13 +189,6 @@ def test_head_input(digits, head_input, n_inputs):
     (network,) = estimator.net_.module_.networks
     heads = network.heads.values()
     assert [tuple(head.weight.shape) for head in heads] == [(10, n_inputs)] * 2
-
-
-def test_alpha_zero_is_the_network_without_heads(digits):
-    estimator = net(alpha=0).fit(*digits)
-
-    assert estimator.hidden_layers_ == []
-    np.testing.assert_array_equal(weights(estimator), weights(net(hidden_layers=[]).fit(*digits)))
 
 
 def test_a_module_without_hidden_layers(problem):
@@ -233,7 +209,7 @@ def test_a_module_without_hidden_layers(problem):
 
 @pytest.mark.parametrize(
     "module",
-    [partial(mlp, width=6), mlp_for, partial(mlp_for, width=6), lazy_mlp, lazy_mlp()],
+    [partial(mlp, width=6), mlp_for, partial(mlp_for, width=6), LazyMLP, LazyMLP()],
     ids=["partial", "by input_shape", "partial by input_shape", "factory", "instance"],
 )
 def test_what_module_may_be(problem, module):
@@ -283,26 +259,6 @@ def test_search_over_alpha_and_modules(problem):
     assert search.best_estimator_.hidden_layers_ == (["1"] if search.best_params_["alpha"] else [])
 
 
-def test_pipeline_of_flattened_images(digits):
-    X, y = digits
-    rows = X.reshape(200, 64)
-    model = make_pipeline(MinMaxScaler(clip=True), net(image_shape=(1, 8, 8)))
-
-    assert model.fit(rows, y).predict(rows).shape == (200,)
-    assert model[-1].net_.module_.networks[0].body.stem.in_channels == 1
-
-
-@pytest.mark.parametrize("module", [Residual, Residual()])
-def test_copies_and_pickles(digits, module):
-    X, y = digits
-    estimator = net(module).fit(X, y)
-
-    for copy in (deepcopy(estimator), pickle.loads(pickle.dumps(estimator))):
-        for found, expected in zip(copy.staged_predict_cost(X), estimator.staged_predict_cost(X)):
-            np.testing.assert_allclose(found, expected, rtol=1e-5)
-        assert len(copy.partial_fit(X, y).history_) == 3
-
-
 # ------------------------------------------------------------------------------- mistakes
 
 
@@ -314,27 +270,14 @@ def ends_with_a_convolution():
     ("parameters", "error", "message"),
     [
         ({"module": "resnet18"}, ValueError, "'module' parameter .* must be a callable"),
-        (
-            {"module": partial(nn.Linear, 4)},
-            TypeError,
-            "missing 1 required positional argument: 'out_features'",
-        ),
+        ({"module": partial(nn.Linear, 4)}, TypeError, "missing .* argument: 'out_features'"),
         ({"module": list}, TypeError, "made an object of type list; expected an nn.Module"),
         ({"module": mlp}, ValueError, r"cannot compute an example of shape \(1, 8, 8\); check"),
         ({"module": ends_with_a_convolution}, ValueError, "does not end with an nn.Linear"),
-        ({"hidden_layers": "all"}, ValueError, "'hidden_layers' parameter"),
         ({"hidden_layers": ["fc9"]}, ValueError, "names 'fc9', which is not a layer that runs"),
-        ({"hidden_layers": [3]}, ValueError, "names '3', which is not a layer that runs"),
         ({"hidden_layers": ["relu"]}, ValueError, "which is not a layer that runs .*'relu:1'"),
         ({"hidden_layers": ["bn", "bn"]}, ValueError, "names a layer twice"),
-        ({"head_input": "max"}, ValueError, "'head_input' parameter"),
-        (
-            {"alpha": [0.1]},
-            ValueError,
-            r"alpha=\[0.1\] has 1 values; .* 2: one per layer of \['relu:1', 'relu:2'\]",
-        ),
-        ({"alpha": [0.1, -1]}, ValueError, "alpha holds -1"),
-        ({"pretrained_lr_factor": 0}, ValueError, "'pretrained_lr_factor' parameter"),
+        ({"alpha": [0.1]}, ValueError, r"2: one per layer of \['relu:1', 'relu:2'\]"),
     ],
 )
 def test_mistakes_are_named_before_training(digits, parameters, error, message):
@@ -344,32 +287,13 @@ def test_mistakes_are_named_before_training(digits, parameters, error, message):
 
 def test_costs_of_examples_leave_random_numbers_to_the_fit(problem):
     X, y, cost = problem
-    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3))
+    module = nn.Sequential(nn.Dropout(0.3), *mlp())
     before = torch.get_rng_state()
 
-    one, other = (
-        CostSensitiveAuxNet(module, alpha=0, max_epochs=3, random_state=0)
-        .fit(X, y, cost=cost)
-        .predict_cost(X)
-        for _ in range(2)
-    )
+    one, other = (net(module, alpha=0).fit(X, y, cost=cost).predict_cost(X) for _ in range(2))
 
     np.testing.assert_array_equal(one, other)
     assert torch.equal(before, torch.get_rng_state())
-
-
-@pytest.mark.parametrize("first", [nn.ReLU(inplace=True), nn.Hardtanh(inplace=True)])
-def test_a_module_that_changes_its_inputs_does_not_change_those_of_the_caller(problem, first):
-    X, y, _ = problem
-    given = X.copy()
-    module = nn.Sequential(first, nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-    model = CostSensitiveAuxNet(module, alpha=0.2, max_epochs=2, random_state=0).fit(X, y)
-
-    once = model.predict_cost(X)
-    list(model.staged_predict_cost(X))
-
-    np.testing.assert_array_equal(X, given)
-    np.testing.assert_array_equal(model.predict_cost(X), once)
 
 
 # ------------------------------------------------------------------ arguments of the module

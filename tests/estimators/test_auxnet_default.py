@@ -4,18 +4,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
-from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
+from tests.factories import dense
 
 COSTS = np.array([[0, 1, 2], [5, 0, 1], [9, 3, 0.0]])
 
 
 def module(n_features=10, n_classes=3):
-    return nn.Sequential(
-        *(nn.Linear(n_features, 32), nn.ReLU()),
-        *(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, n_classes)),
-    )
+    return dense(n_features, 32, 32, n_classes)
 
 
 def net(**parameters):
@@ -71,13 +68,6 @@ def test_the_default_is_better_calibrated_than_one_network_without_a_temperature
     assert default < 0.9 * one
 
 
-def test_very_few_samples_are_not_held_out():
-    X, y = problem(60)
-    few = np.concatenate([np.flatnonzero(y == k)[:3] for k in range(3)])
-    model = net().fit(X[few], y[few])
-    assert (model.net_.n_networks, model.temperature_) == (2, 1)
-
-
 def test_with_a_validation_set_all_samples_are_trained_on():
     X, y = problem()
     model = net(alpha=0).fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
@@ -109,24 +99,6 @@ def test_more_training_keeps_the_temperature_or_learns_it_anew():
     assert model._fold_seed == seed  # so that no sample is held out that was trained on
     assert model.temperature_ != learnt
     assert net().partial_fit(X, y, classes=[0, 1, 2]).temperature_ == 1
-
-
-def test_checkpoints_change_nothing(tmp_path):
-    X, y = problem()
-    model = net().fit(X, y)
-    for _ in range(2):  # the second reads what the first has written
-        again = net(checkpoint_dir=tmp_path / "fit").fit(X, y)
-        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-        assert again.temperature_ == model.temperature_
-
-
-def test_samples_of_weight_0_do_not_count():
-    X, y = problem()
-    weight = np.ones(200)
-    weight[150:] = 0
-    model, part = net().fit(X, y, sample_weight=weight), net().fit(X[:150], y[:150])
-    np.testing.assert_array_equal(weights(model), weights(part))
-    assert model.temperature_ == part.temperature_
 
 
 def signals(n, rng):

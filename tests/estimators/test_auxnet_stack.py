@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 
 import numpy as np
@@ -12,6 +11,7 @@ from skorch.callbacks import Callback
 from torch import nn
 
 from tests.estimators.torch_modules import Residual, mlp, net
+from tests.factories import dense, small_cnn
 
 
 def several(module=Residual, **parameters):
@@ -23,10 +23,18 @@ def bodies(estimator):
     return [network.body.state_dict() for network in estimator.net_.module_.networks]
 
 
-@pytest.mark.parametrize("early_stopping", [False, True])
-def test_predictions_are_means_of_the_networks(digits, early_stopping):
+@pytest.mark.parametrize(
+    "model",
+    [
+        several(),
+        several(early_stopping=True),
+        small_cnn(n_networks=2, early_stopping=True, combine_heads=False),
+    ],
+    ids=["modules", "with folds", "images"],
+)
+def test_predictions_are_means_of_the_networks(digits, model):
     X, y = digits
-    model = several(loss="cross_entropy", early_stopping=early_stopping).fit(X, y)
+    model.set_params(loss="cross_entropy").fit(X, y)
     of_networks = []
     for network in model.net_.module_.networks:
         logits = network(torch.from_numpy(X).float()).double() / model.temperature_
@@ -80,24 +88,11 @@ def test_the_rate_of_the_pretrained_part_is_that_of_every_network(problem):
     assert groups[rates[0]] == 2 * 4
 
 
-def test_several_networks_continue_and_survive_a_pickle(digits):
-    X, y = digits
-    model = several(early_stopping=True, max_epochs=3).fit(X, y)
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_allclose(copy.predict_cost(X), model.predict_cost(X), rtol=1e-5)
-    before = model.predict_cost(X)
-    model.partial_fit(X, y)
-
-    assert np.abs(model.predict_cost(X) - before).max() > 1e-4
-    assert len(list(model.staged_predict_cost(X[:3]))) == 1 + len(model.hidden_layers_)
-
-
 # --- what a callable may return ---------------------------------------------------------------
 
 
 def test_what_holds_for_all_networks_is_warned_of_once(problem):
-    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-    model = several(module, n_networks=3, pretrained="auto")
+    model = several(dense(4, 8, 3), n_networks=3, pretrained="auto")
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         for _ in range(2):
@@ -109,16 +104,10 @@ def test_what_holds_for_all_networks_is_warned_of_once(problem):
 
 def test_networks_of_different_depths_are_refused(problem):
     X, y, _ = problem
-    depths = iter([1, 2])
-
-    def make():
-        layers = [nn.Linear(4, 8), nn.ReLU()]
-        for _ in range(next(depths)):
-            layers += [nn.Linear(8, 8), nn.ReLU()]
-        return nn.Sequential(*layers, nn.Linear(8, 3))
+    depths = iter([2, 3])
 
     with pytest.raises(ValueError, match="module made networks of different layers or sizes"):
-        several(make).fit(X, y)
+        several(lambda: dense(4, *[8] * next(depths), 3)).fit(X, y)
 
 
 def test_parts_that_networks_would_share_are_copied(problem):
@@ -127,7 +116,7 @@ def test_parts_that_networks_would_share_are_copied(problem):
     start = backbone[0].weight.detach().clone()
 
     def make():
-        return nn.Sequential(backbone, nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+        return nn.Sequential(backbone, *dense(8, 8, 3))
 
     for module in (make, lambda: whole):
         one, other = several(module).fit(X, y).net_.module_.networks

@@ -15,39 +15,22 @@ def data():
     return make_classification(200, n_classes=3, n_informative=5, random_state=0)
 
 
-def n_epochs(estimator):
-    return len(estimator.history_)
-
-
 # ------------------------------------------------------ going on with training
 
 
-def test_partial_fit_trains_for_one_epoch(data):
+def test_partial_fit_trains_for_one_epoch_and_fit_begins_anew(data):
     X, y = data
     estimator = small_mlp()
 
     for epoch in (1, 2, 3):
+        before = getattr(estimator, "history_", [])
         estimator.partial_fit(X, y, classes=[0, 1, 2], cost=MATRIX[y])
         assert [record["epoch"] for record in estimator.history_] == list(range(1, epoch + 1))
+        assert len(before) == epoch - 1  # as it was told
 
     losses = [record["train_loss"] for record in estimator.history_]
     assert losses == sorted(losses, reverse=True)
-
-
-def test_partial_fit_adds_to_the_history_and_leaves_what_was_told(data):
-    estimator = small_mlp().partial_fit(*data, classes=[0, 1, 2])
-    told = estimator.history_
-
-    estimator.partial_fit(*data)
-
-    assert len(told) == 1
-    assert estimator.history_[0] is told[0]
-
-
-def test_fit_begins_a_new_history(data):
-    estimator = small_mlp()
-
-    assert [n_epochs(estimator.fit(*data)) for _ in range(2)] == [3, 3]
+    assert len(estimator.fit(X, y).history_) == 3
 
 
 def test_partial_fit_of_parts_that_lack_classes(data):
@@ -115,39 +98,39 @@ def test_a_first_block_may_be_narrow_of_one_class_or_tiny(data):
     assert max(costs.values()) < costs["shuffled"] + 0.1 * cost.mean(axis=0).min()
 
 
-def test_costs_per_sample_are_learnt_from_the_first_call_on(data):
-    X, y = data
-    cost = MATRIX[y] * np.exp(X[:, :1])
-
-    model = small_mlp().partial_fit(X[:2], y[:2], classes=[0, 1, 2], cost=MATRIX[y[:2]])
-
-    assert model.net_.criterion_.loss._n_cost_outputs(3) == 6
-    model.partial_fit(X, y, cost=cost)
+def start_and_go_on(data, warm, **given):
+    """A model after its first call, and the method that continues its training."""
+    model = small_mlp(warm_start=warm, classes=[0, 1, 2])
+    go_on = model.fit if warm else model.partial_fit
+    go_on(*data, **given)
+    return model, go_on
 
 
 @pytest.mark.parametrize("warm", [True, False])
 def test_costs_per_sample_need_a_cost_network_from_the_first_call_on(data, warm):
     X, y = data
     cost = MATRIX[y] * np.exp(X[:, :1])
-    model = small_mlp(warm_start=warm)
-    model = model.fit(X, y) if warm else model.partial_fit(X, y, classes=[0, 1, 2])
+    model, go_on = start_and_go_on(data, warm)
     before = model.predict_cost(X)
 
-    message = "has no cost network for costs that differ" if warm else "first block had no cost"
-    with pytest.raises(ValueError, match=message):
-        (model.fit if warm else model.partial_fit)(X, y, cost=cost)
+    message = "has no cost network for costs that" if warm else "first block had no cost"
+    for loss in ("bayes_risk", "squared"):  # that of the network decides
+        model.set_params(loss=loss)
+        with pytest.raises(ValueError, match=message):
+            go_on(X, y, cost=cost)
 
     np.testing.assert_array_equal(model.predict_cost(X), before)
-    model.set_params(loss="one_sided", warm_start=False).fit(X, y, cost=cost)
+    model.set_params(warm_start=False).fit(X, y, cost=cost)
+    squared = small_mlp(loss="squared", warm_start=True).fit(X, y)
+    assert len(squared.set_params(loss="bayes_risk").fit(X, y, cost=cost).history_) == 6
+    two_rows = small_mlp().partial_fit(X[:2], y[:2], classes=[0, 1, 2], cost=MATRIX[y[:2]])
+    assert two_rows.partial_fit(X, y, cost=cost).net_.criterion_.loss._n_cost_outputs(3) == 6
 
 
 @pytest.mark.parametrize("warm", [True, False])
 def test_costs_of_classes_do_not_follow_costs_per_sample(data, warm):
     X, y = data
-    cost = MATRIX[y] * np.exp(X[:, :1])
-    model = small_mlp(warm_start=warm, classes=[0, 1, 2])
-    go_on = model.fit if warm else model.partial_fit
-    go_on(X, y, cost=cost)
+    _, go_on = start_and_go_on(data, warm, cost=MATRIX[y] * np.exp(X[:, :1]))
 
     with pytest.raises(ValueError, match="costs of classes do not need" if warm else "has no cost"):
         go_on(X, y)
@@ -177,14 +160,20 @@ def test_a_warm_start_takes_another_temperature(data):
         assert model.temperature_ == model.net_.temperature == given
 
 
-def test_a_warm_start_forgets_the_class_means_of_before(data):
+@pytest.mark.parametrize("by_class", [True, False])
+def test_a_warm_start_forgets_the_costs_of_before(data, by_class):
     X, y = data
-    model = small_mlp(loss="cross_entropy", warm_start=True).fit(X, y, cost=MATRIX[y])
+    model = small_mlp(warm_start=True, cost_matrix=MATRIX if by_class else None)
+    model.fit(X, y, cost=None if by_class else MATRIX[y])
+    first, new = model.net_, MATRIX.T + 1 - np.eye(3)
 
-    model.fit(X, y, cost=MATRIX.T[y] + 1 - np.eye(3)[y])
+    model.set_params(cost_matrix=new if by_class else None)
+    model.fit(X, y, cost=None if by_class else new[y])
 
-    means = model.net_.statistics.to_currency(model.net_.statistics.costs)
-    np.testing.assert_allclose(means, MATRIX.T + 1 - np.eye(3))
+    statistics = model.net_.statistics
+    np.testing.assert_allclose(statistics.to_currency(statistics.class_mean), new, atol=1e-12)
+    assert len(model.history_) == 6
+    assert len(first.history) == 3  # a copy has gone on
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
@@ -221,21 +210,6 @@ def test_a_warm_start_calls_the_callbacks_of_now(data, pickled):
 
     assert (first.epochs, second.epochs) == (3, 6)
     assert len(model.history_) == 12
-
-
-def test_warm_start_goes_on(data):
-    X, y = data
-    estimator = small_mlp(warm_start=True).fit(X, y)
-    first = estimator.net_
-
-    estimator.fit(X, y)
-
-    assert n_epochs(estimator) == 6
-    assert len(first.history) == 3  # a copy has gone on
-    assert n_epochs(estimator.set_params(warm_start=False).fit(X, y)) == 3
-
-
-# --------------------------------------------------------------- held-out rows
 
 
 # -------------------------------------------------------------- sample weights
@@ -345,18 +319,3 @@ def test_batch_size_and_verbose_of_now(data, capsys):
     assert stream.set_params(batch_size=8).partial_fit(X, y).net_.batch_size == 8
     larger = small_mlp(warm_start=True).fit(X[:50], y[:50]).fit(np.tile(X, (40, 1)), np.tile(y, 40))
     assert larger.net_.batch_size > 16
-
-
-def test_costs_of_rows_are_refused_by_the_loss_of_the_network_not_by_the_parameter(data):
-    X, y = data
-    rng = np.random.default_rng(0)
-    n_classes = len(np.unique(y))
-    matrix, cost = 1 - np.eye(n_classes), rng.uniform(0.1, 1, size=(len(y), n_classes))
-    for loss, other in [("bayes_risk", "squared"), ("squared", "bayes_risk")]:
-        model = small_mlp(loss=loss, warm_start=True, cost_matrix=matrix).fit(X, y)
-        model.set_params(loss=other, cost_matrix=None)
-        if loss == "bayes_risk":
-            with pytest.raises(ValueError, match="no cost network"):
-                model.fit(X, y, cost=cost)
-        else:
-            assert len(model.fit(X, y, cost=cost).history_) == 6

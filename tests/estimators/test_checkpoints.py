@@ -3,19 +3,21 @@
 import os
 import shutil
 import signal
+import time
 from multiprocessing import get_context
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import make_classification
+from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import GridSearchCV
+from skorch.callbacks import LRScheduler
+from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensitiveAuxNet
-from auxcst_sklearn.losses import Squared
-from tests.factories import small_mlp
+from tests.factories import dense
 
 X, Y = make_classification(120, 8, n_informative=5, n_classes=3, random_state=0)
 X = X.astype(np.float32)
@@ -37,10 +39,8 @@ def cnn(**changes):
 
 
 def make_module():
-    return torch.nn.Sequential(
-        torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.3),
-        torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3),
-    )  # fmt: skip
+    first, act, *rest = dense(8, 8, 8, 3)
+    return nn.Sequential(first, nn.BatchNorm1d(8), act, nn.Dropout(0.3), *rest)
 
 
 def net(**changes):
@@ -73,17 +73,22 @@ class Dying(torch.optim.AdamW):
         return super().step(closure)
 
 
-def run_and_die(model, n_steps, *args, **kwargs):
-    """Fit in another process, which kills itself at a step."""
-
-    def run():
-        DEATH.steps, DEATH.end = n_steps, lambda: os.kill(os.getpid(), signal.SIGKILL)
-        model.fit(*args, **kwargs)
-
+def exit_code_of(run):
+    """Of a process that calls a function."""
     process = get_context("fork").Process(target=run)
     process.start()
     process.join()
     return process.exitcode
+
+
+def is_killed(model, n_steps, *args):
+    """Whether a fit in another process, which kills itself at a step, gets that far."""
+
+    def run():
+        DEATH.steps, DEATH.end = n_steps, lambda: os.kill(os.getpid(), signal.SIGKILL)
+        model.fit(*args)
+
+    return exit_code_of(run) == -signal.SIGKILL
 
 
 MODELS = {
@@ -111,7 +116,7 @@ def test_a_killed_fit_goes_on_and_ends_the_same(name, tmp_path):
     model.set_params(checkpoint_dir=tmp_path)
 
     for part in (0.3, 0.5, 0.55):  # of a fit each, from the last checkpoint on
-        n_kills += run_and_die(model, max(1, int(part * n_steps)), data, y) == -signal.SIGKILL
+        n_kills += is_killed(model, max(1, int(part * n_steps)), data, y)
     DEATH.steps = 0
     found = state_of(model.fit(data, y))
 
@@ -142,73 +147,15 @@ def test_other_data_and_parameters_are_refused(tmp_path):
 
     with pytest.raises(ValueError, match=r"differs in X;.*'\{fit\}'"):
         model.fit(X * 1.5, Y)
-    with pytest.raises(ValueError, match="differs in learning_rate, width;"):
-        mlp(checkpoint_dir=tmp_path, max_epochs=2, width=9, learning_rate=0.1).fit(X, Y)
-    with pytest.raises(ValueError, match="differs in cost"):
-        mlp(checkpoint_dir=tmp_path, max_epochs=2, cost_matrix=2 * COST).fit(X, Y)
-    with pytest.raises(ValueError, match="differs in random_state"):
-        mlp(checkpoint_dir=tmp_path, max_epochs=2, random_state=1).fit(X, Y)
+    for changes, names in (
+        ({"width": 9, "learning_rate": 0.1}, "learning_rate, width;"),
+        ({"cost_matrix": 2 * COST}, "cost"),
+        ({"random_state": 1}, "random_state"),
+    ):
+        with pytest.raises(ValueError, match=f"differs in {names}"):
+            mlp(checkpoint_dir=tmp_path, max_epochs=2, **changes).fit(X, Y)
     assert_same(state_of(model), before)
-    model.set_params(verbose=0, checkpoint_every=2).fit(X, Y)
-
-
-def test_equal_parameters_and_data_are_the_same_fit(tmp_path):
-    names = list("abc")
-    frame = pd.DataFrame(COST, names, names)
-    y, row = np.array(names)[Y], [0.0, 1.0, 1.0]
-    pairs = [
-        ({"cost_matrix": frame}, {"cost_matrix": frame.copy().loc[names]}),
-        ({"cost_matrix": COST}, {"cost_matrix": np.asfortranarray(COST)}),
-        ({"cost_matrix": [row, row, row]}, {"cost_matrix": [list(row), list(row), list(row)]}),
-        ({"alpha": 0.2}, {"alpha": np.float64(0.2)}),
-    ]
-    for i, (first, second) in enumerate(pairs):
-        second["cost_matrix"] = second.get("cost_matrix", COST)
-        frame.columns.get_loc("b")  # fills a cache that a pickle of the frame holds
-        for given in (first, second):
-            mlp(max_epochs=1, checkpoint_dir=tmp_path / str(i), **given).fit(X, y)
-    costs = COST[Y]
-    for cost in (costs, np.asfortranarray(costs)):
-        mlp(max_epochs=1, checkpoint_dir=tmp_path / "cost", cost_matrix=None).fit(X, Y, cost=cost)
-
-
-class Slope(torch.nn.Sequential):
-    """A module with an attribute that is neither in its weights nor in its repr."""
-
-    def __init__(self, slope):
-        super().__init__(*make_module())
-        self.slope = slope
-
-    def forward(self, x):
-        return super().forward(self.slope * x)
-
-
-class Shifted(Squared):
-    """A loss that holds a tensor."""
-
-    def __init__(self, shift=1.0):
-        super().__init__()
-        self.shift = torch.full((3,), shift)
-
-
-def test_attributes_of_a_module_and_tensors_of_a_loss_count(tmp_path):
-    def sloped(slope):
-        torch.manual_seed(0)
-        folder = tmp_path / "module"
-        return CostSensitiveAuxNet(
-            Slope(slope), max_epochs=1, random_state=0, checkpoint_dir=folder
-        )
-
-    sloped(1.0).fit(X, Y)
-    sloped(1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="differs in module;"):
-        sloped(3.0).fit(X, Y)
-
-    folder = tmp_path / "loss"
-    for _ in range(2):
-        mlp(max_epochs=1, loss=Shifted(), checkpoint_dir=folder).fit(X, Y)
-    with pytest.raises(ValueError, match="differs in loss;"):
-        mlp(max_epochs=1, loss=Shifted(2.0), checkpoint_dir=folder).fit(X, Y)
+    model.set_params(verbose=0, checkpoint_every=2, cost_matrix=COST.tolist()).fit(X, Y)
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "other"])
@@ -243,11 +190,7 @@ def test_a_search_goes_on_candidate_by_candidate(tmp_path):
 def test_an_interrupt_leaves_the_checkpoints(tmp_path):
     expected = state_of(mlp(optimizer=Dying).fit(X, Y))
     model = mlp(optimizer=Dying, checkpoint_dir=tmp_path)
-
-    def interrupt():
-        signal.raise_signal(signal.SIGINT)
-
-    DEATH.steps, DEATH.end = 20, interrupt
+    DEATH.steps, DEATH.end = 20, lambda: signal.raise_signal(signal.SIGINT)
     # A test process that runs in the background may ignore the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -268,11 +211,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     folder = tmp_path / "folder"
     model = mlp(checkpoint_dir=folder, max_epochs=3, optimizer=Dying)
     expected = state_of(mlp(max_epochs=3, optimizer=Dying).fit(X, Y))
-
-    def lose_folder():
-        shutil.rmtree(folder)
-
-    DEATH.steps, DEATH.end = 1, lose_folder
+    DEATH.steps, DEATH.end = 1, lambda: shutil.rmtree(folder)
     with pytest.warns(RuntimeWarning, match="was not written .*; the training goes on"):
         model.fit(X, Y)
     assert_same(state_of(model), expected)
@@ -293,20 +232,14 @@ def test_a_full_disk_from_the_first_to_the_last_epoch(tmp_path):
         assert len(told) >= 24
         np.testing.assert_array_equal(found, expected)
 
-    process = get_context("fork").Process(target=run)
-    process.start()
-    process.join()
-    assert process.exitcode == 0
+    assert exit_code_of(run) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fit.json", "fit.lock"]
 
 
 def test_callbacks_are_refused(tmp_path):
-    from skorch.callbacks import LRScheduler
-
+    schedule = LRScheduler("StepLR", step_size=1)
     with pytest.raises(ValueError, match="callbacks=.* cannot be passed with checkpoint_dir"):
-        mlp(checkpoint_dir=tmp_path, callbacks=[LRScheduler("StepLR", step_size=1)]).fit(X, Y)
-    with pytest.raises(ValueError, match="module=.*lambda>.*a module of its own"):
-        CostSensitiveAuxNet(lambda: make_module(), checkpoint_dir=tmp_path).fit(X, Y)
+        mlp(checkpoint_dir=tmp_path, callbacks=[schedule]).fit(X, Y)
 
 
 def test_a_checkpoint_holds_weights_optimizer_and_best_weights(tmp_path):
@@ -322,13 +255,88 @@ def test_an_empty_name_is_no_folder(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_generators_have_keys(problem, tmp_path):
-    X, y, _ = problem
-    for folder in ("first", "second"):
-        model = small_mlp(random_state=np.random.RandomState(0), checkpoint_dir=tmp_path / "fit")
-        model.fit(X, y)
-        if folder == "first":
-            expected = model.predict_cost(X)
-    np.testing.assert_array_equal(model.predict_cost(X), expected)
+def test_generators_have_keys(tmp_path):
+    first, same, other = (
+        mlp(random_state=np.random.RandomState(seed), checkpoint_dir=tmp_path / "fit")
+        for seed in (0, 0, 1)
+    )
+    assert_same(state_of(first.fit(X, Y)), state_of(same.fit(X, Y)))
     with pytest.raises(ValueError, match="checkpoint_dir"):
-        model.set_params(random_state=np.random.RandomState(1)).fit(X, y)
+        other.fit(X, Y)
+
+
+# ------------------------------------------------------------------------- keys and locks
+
+
+def test_members_of_a_bag_have_seeds_and_folders_of_their_own(tmp_path):
+    member = mlp(max_epochs=2, checkpoint_dir=tmp_path / "{fit}", random_state=None)
+    bag = BaggingClassifier(member, 2, bootstrap=False, random_state=0).fit(X, Y)
+    first, second = bag.estimators_
+    assert not np.array_equal(first.predict_cost(X), second.predict_cost(X))
+
+
+def test_code_counts_by_its_name(tmp_path):
+    given = {"max_epochs": 1, "random_state": 0, "checkpoint_dir": tmp_path / "fit"}
+    CostSensitiveAuxNet(narrow, **given).fit(X, Y)
+    CostSensitiveAuxNet(narrow, **given).fit(X, Y)
+    with pytest.raises(ValueError, match="differs in module;"):
+        CostSensitiveAuxNet(wide, **given).fit(X, Y)
+
+
+def narrow():
+    return dense(8, 6, 3)
+
+
+def wide():
+    return dense(8, 9, 3)
+
+
+def test_code_without_a_name_is_refused(tmp_path):
+    class Local(CostSensitiveAuxMLP):
+        pass
+
+    with pytest.raises(ValueError, match="estimator=.*Local.*not found as.*a module of its own"):
+        Local(**mlp(checkpoint_dir=tmp_path).get_params()).fit(X, Y)
+    with pytest.raises(ValueError, match="module=.*lambda>.*not found as.*a module of its own"):
+        CostSensitiveAuxNet(lambda: wide(), checkpoint_dir=tmp_path).fit(X, Y)
+    assert not list(tmp_path.iterdir())
+
+
+class Slow(torch.optim.AdamW):
+    def step(self, closure=None):
+        time.sleep(0.02)
+        return super().step(closure)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("widths", [(8, 8), (8, 9)])
+def test_two_processes_in_one_folder(widths, tmp_path):
+    """One trains, the other is refused; or, where the first has ended before, both are right."""
+    context = get_context("fork")
+    start, results = context.Barrier(2), context.Queue()
+
+    def run(width):
+        model = mlp(width=width, max_epochs=2, optimizer=Slow, checkpoint_dir=tmp_path)
+        start.wait()
+        try:
+            results.put((width, model.fit(X, Y).predict_cost(X)))
+        except ValueError as error:
+            results.put((width, str(error)))
+
+    processes = [context.Process(target=run, args=(width,)) for width in widths]
+    for process in processes:
+        process.start()
+    found = [results.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+
+    n_fitted = 0
+    for width, result in found:
+        if isinstance(result, str):
+            assert str(tmp_path) in result
+            assert "is in use" in result or "differs in width" in result
+        else:
+            expected = mlp(width=width, max_epochs=2, optimizer=Slow).fit(X, Y).predict_cost(X)
+            np.testing.assert_array_equal(result, expected)
+            n_fitted += 1
+    assert n_fitted >= 1

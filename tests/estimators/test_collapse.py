@@ -1,15 +1,12 @@
 """A training whose predictions are all of one class, which is not the cheapest, warns."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
-from auxcst_sklearn import CostSensitiveAuxNet
-from tests.factories import small_mlp
+from tests.factories import dense, small_mlp, small_net
 
 X, Y = make_classification(400, 6, n_informative=4, n_classes=3, random_state=0)
 COST = np.array([[0, 1, 1], [1, 0, 1], [10, 10, 0.0]])
@@ -30,24 +27,20 @@ def test_a_failed_training_warns():
     assert found[0].filename == __file__
 
 
+@pytest.mark.filterwarnings("error")
 def test_classes_that_take_turns_raise_no_alarm():
     rows = np.random.RandomState(1).randn(4000, 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        small_mlp(max_epochs=1).fit(rows, (np.arange(4000) % 4 == 0).astype(int))
+    small_mlp(max_epochs=1).fit(rows, (np.arange(4000) % 4 == 0).astype(int))
 
 
 @pytest.mark.parametrize(
     "matrix", [COST, COST - 9, COST + 9, [[0, 1, 1], [1, 0, 1], [1000, 1000, 0.0]]]
 )
+@pytest.mark.filterwarnings("error")
 def test_one_that_chooses_well_does_not(matrix):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        small_mlp(max_epochs=8, cost_matrix=matrix).fit(X, Y)
-        weight = (np.arange(400) == 1).astype(float)  # none of those that are looked at
-        small_mlp(max_epochs=2, cost_matrix=matrix, loss="one_sided").fit(
-            X, Y, sample_weight=weight
-        )
+    small_mlp(max_epochs=8, cost_matrix=matrix).fit(X, Y)
+    weight = (np.arange(400) == 1).astype(float)  # none of those that are looked at
+    small_mlp(max_epochs=2, cost_matrix=matrix, loss="one_sided").fit(X, Y, weight)
 
 
 class NoteRows(torch.nn.Sequential):
@@ -62,9 +55,6 @@ class NoteRows(torch.nn.Sequential):
 
 
 def test_a_few_rows_suffice_if_they_get_two_decisions():
-    layers = torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3)
-    model = CostSensitiveAuxNet(
-        NoteRows(*layers), alpha=0, max_epochs=5, temperature=1.0, pretrained=False, n_networks=1
-    )
-    model.fit(X, Y)
+    known = {"alpha": 0, "max_epochs": 5, "temperature": 1.0, "pretrained": False}
+    small_net(NoteRows(*dense(6, 16, 3)), **known).fit(X, Y)
     assert NoteRows.seen[-1] == 32

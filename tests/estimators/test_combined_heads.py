@@ -17,6 +17,7 @@ from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensiti
 from auxcst_sklearn._training.geometric_mean import weights_if_better
 from auxcst_sklearn.modules import CostHead
 from auxcst_sklearn.onnx import to_onnx
+from tests.factories import dense
 
 COST = np.abs(np.subtract.outer(np.arange(10), np.arange(10))).astype(float)
 SMOOTHING, SMALLEST = 0.05, 1e-6
@@ -31,13 +32,11 @@ def rows():
 def module_with_weights():
     """Its first layer separates the classes; the others still have to learn."""
     torch.manual_seed(0)
-    layers = [nn.Linear(64, 64), nn.ReLU()]
-    for _ in range(2):
-        layers += [nn.Linear(64, 64), nn.ReLU()]
+    module = dense(64, 64, 64, 64, 10)
     with torch.no_grad():
-        layers[0].weight.mul_(2)
-        layers[0].bias[0] = 0.2  # larger than any that torch draws
-    return nn.Sequential(*layers, nn.Linear(64, 10))
+        module[0].weight.mul_(2)
+        module[0].bias[0] = 0.2  # larger than any that torch draws
+    return module
 
 
 def fine_tuned(rows, **parameters):
@@ -50,6 +49,11 @@ def fine_tuned(rows, **parameters):
 @pytest.fixture(scope="module")
 def combined(rows):
     return fine_tuned(rows)
+
+
+@pytest.fixture(scope="module")
+def alone(rows):
+    return fine_tuned(rows, combine_heads=False)
 
 
 def expected(model, X):
@@ -67,9 +71,8 @@ def expected(model, X):
     return softmax(np.log(np.maximum(ensembles, SMALLEST)).mean(axis=0), axis=1)
 
 
-def test_probabilities_are_an_ensemble_of_those_of_all_heads(rows, combined):
+def test_probabilities_are_an_ensemble_of_those_of_all_heads(rows, combined, alone):
     X, y = rows
-    alone = fine_tuned(rows, combine_heads=False)
     used = combined.head_weights_ > 0
     assert used[:-1].any()
     assert combined.head_weights_.shape == (3,)
@@ -82,11 +85,11 @@ def test_probabilities_are_an_ensemble_of_those_of_all_heads(rows, combined):
     losses = [log_loss(y[1000:], model.predict_proba(X[1000:])) for model in (combined, alone)]
     assert losses[0] < 0.8 * losses[1]
     np.testing.assert_array_equal(alone.head_weights_, [0, 0, 1 / alone.temperature_])
+    assert alone.training_.combine_heads is False
 
 
-def test_stages_are_the_heads_and_then_the_ensemble(rows, combined):
+def test_stages_are_the_heads_and_then_the_ensemble(rows, combined, alone):
     X, _ = rows
-    alone = fine_tuned(rows, combine_heads=False)
     *stages, last = combined.staged_predict_cost(X)
     *expected_stages, _ = alone.staged_predict_cost(X)
 
@@ -135,8 +138,7 @@ def test_ensembles_are_decided_upon_with_costs_of_rows_and_other_frequencies(row
     X, y = rows
     rng = np.random.default_rng(0)
     cost = rng.uniform(1, 2, (1000, 1)) * COST[y[:1000]]
-    known = {"cost_matrix": COST, "max_epochs": 4, "validation_fraction": 0.3, "random_state": 0}
-    known.pop("cost_matrix")
+    known = {"max_epochs": 4, "validation_fraction": 0.3, "random_state": 0}
     model = CostSensitiveAuxNet(module_with_weights(), **known)
     model.fit(X[:1000], y[:1000], cost=cost)
 
@@ -177,16 +179,11 @@ def test_an_ensemble_is_left_when_heads_are_not_combined_any_longer(rows):
     np.testing.assert_array_equal(model.head_weights_, [0, 0, 1])
 
 
-@pytest.mark.parametrize("module", [module_with_weights, module_with_weights()])
-def test_heads_of_new_and_of_trained_modules_are_averaged(rows, module):
-    X, y = rows
+def test_heads_of_new_modules_are_averaged_too(rows):
     known = {"cost_matrix": COST, "max_epochs": 2, "random_state": 0}
-    model = CostSensitiveAuxNet(module, **known).fit(X, y)
-    alone = CostSensitiveAuxNet(module, combine_heads=False, **known).fit(X, y)
+    model = CostSensitiveAuxNet(module_with_weights, **known).fit(*rows)
 
     assert model.head_weights_[:-1].any()
-    assert not alone.head_weights_[:-1].any()
-    assert alone.training_.combine_heads is False
 
 
 def series_module():
@@ -288,11 +285,8 @@ def test_several_networks_do_not_make_samples_of_a_validation_set(rows):
     X, y = rows
     few = {"X_val": X[1000:1030], "y_val": y[1000:1030]}
     many = {"X_val": X[1000:1300], "y_val": y[1000:1300]}
-    used = []
-    for given in (few, many):
-        model = CostSensitiveAuxNet(
-            module_with_weights(), n_networks=3, cost_matrix=COST, max_epochs=8, random_state=0
-        ).fit(X[:1000], y[:1000], **given)
-        used.append(model.head_weights_[:-1].any())
+    known = {"cost_matrix": COST, "max_epochs": 8, "random_state": 0}
+    model = CostSensitiveAuxNet(module_with_weights(), n_networks=3, **known)
 
-    assert used == [False, True]
+    assert not model.fit(X[:1000], y[:1000], **few).head_weights_[:-1].any()
+    assert model.fit(X[:1000], y[:1000], **many).head_weights_[:-1].any()

@@ -17,9 +17,32 @@ class Noted(torch.optim.SGD):
         return super().step(closure)
 
 
-class Double(torch.nn.Module):
+class Times(torch.nn.Module):
+    """A module with an attribute that is neither in its weights nor in its repr."""
+
+    def __init__(self, factor=2.0):
+        super().__init__()
+        self.factor = factor
+
     def forward(self, x):
-        return 2 * x
+        return self.factor * x
+
+
+class Shifted(Squared):
+    """A loss that holds a tensor."""
+
+    def __init__(self, shift):
+        super().__init__()
+        self.shift = torch.full((3,), shift)
+
+
+def frame_with_a_cache():
+    frame = pd.DataFrame(np.eye(2), list("ab"), list("ab"))
+    frame.columns.get_loc("b")  # fills a cache that a pickle of the frame holds
+    return frame
+
+
+ROW = [0.0, 1.0]
 
 
 def test_torch_wraps_methods_of_an_optimizer():
@@ -43,12 +66,16 @@ def test_what_has_no_pickle_or_no_name_is_refused():
         (0.2, np.float64(0.2), 0.3),
         ([[0, 1], 0.3], [[0, 1], 0.3], [[0, 1], 0.4]),
         (torch.ones(2), torch.ones(4)[:2], torch.zeros(2)),
-        (torch.nn.Sequential(Double()), torch.nn.Sequential(Double()), torch.nn.Sequential()),
+        ([ROW, ROW], [list(ROW), list(ROW)], [ROW, [0.0, 2.0]]),
+        (torch.nn.Sequential(Times()), torch.nn.Sequential(Times()), torch.nn.Sequential()),
+        (Times(1.0), Times(1.0), Times(3.0)),
+        (Shifted(1.0), Shifted(1.0), Shifted(2.0)),
         (Squared, Squared, CrossEntropy),
         (CrossEntropy(), CrossEntropy(), Squared()),
         (partial(max, 1), partial(max, 1), partial(max, 2)),
         (np.sum, np.sum, np.max),
-        (pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
+        (frame_with_a_cache(), frame_with_a_cache().copy(), pd.DataFrame({"b": [1]})),
+        (frame_with_a_cache(), pd.DataFrame(np.eye(2), ["a", "b"], ["a", "b"]), np.eye(2)),
     ],
 )
 def test_equal_values_have_equal_digests(first, second, other):

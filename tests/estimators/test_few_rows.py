@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy import sparse
 from torch import nn
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
+from tests.factories import QUICK, dense, small_cnn, small_mlp, small_net, small_stack
 
 # The bound of scikit-learn's check, for costs of order one.
 same = {"rtol": 0, "atol": 1e-7}
@@ -26,12 +25,6 @@ def rows(n):
     return X
 
 
-def body():
-    return nn.Sequential(
-        nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 3)
-    )
-
-
 MODELS = {
     "network": lambda: small_mlp(depth=3, width=(7, 9, 5)),
     "silu": lambda: small_mlp(activation="silu", dropout=0.5),
@@ -41,7 +34,7 @@ MODELS = {
     "softmin": lambda: small_mlp(loss="softmin"),
     "auto-encoders": lambda: CSAEPretrainedMLP(2, 8, pretrain_epochs=1, max_epochs=2, **QUICK),
     "convolutions": lambda: small_cnn(image_shape=(1, 5, 1)),
-    "modules": lambda: small_net(body, n_networks=2),
+    "modules": lambda: small_net(lambda: dense(5, 16, 16, 3, activation=nn.Tanh), n_networks=2),
 }
 
 
@@ -66,23 +59,6 @@ def test_a_row_gets_alone_what_it_gets_among_twenty(name, per_sample):
             np.testing.assert_allclose(compute(X[7 : 7 + n]), together[:n], **same)
             np.testing.assert_allclose(compute(X[27 - n : 27]), together[20 - n :], **same)
         np.testing.assert_allclose(compute(X)[7:27], together, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda X: X.tolist(),
-        lambda X: sparse.csr_matrix(X),
-        lambda X: np.asfortranarray(X),
-        lambda X: X.astype(">f8"),
-        lambda X: X.astype(object),
-        lambda X: np.ma.masked_array(X),
-    ],
-)
-@pytest.mark.parametrize("name", ["stack", "auto-encoders"])
-def test_the_form_of_an_array_does_not_matter(name, change):
-    model, X = fitted(name), rows(2)
-    np.testing.assert_allclose(model.predict_cost(change(X)), model.predict_cost(X), **same)
 
 
 def frame(n, **columns):
@@ -143,13 +119,6 @@ def test_wrong_rows_get_the_usual_errors(X, reason):
         fitted("network").predict(X)
 
 
-def test_names_of_columns_are_asked_for():
-    X = pd.DataFrame(rows(60), columns=list("abcde"))
-    model = small_mlp().fit(X, np.arange(60) % 3)
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        model.predict(X.to_numpy()[:1])
-
-
 def test_rows_of_a_network_that_changes():
     X, model = rows(400), fitted("stack")
     module = model.net_.module_
@@ -175,15 +144,6 @@ def test_rows_of_a_network_that_changes():
     assert_follows()
     handle.remove()
     assert_follows()
-
-
-def test_modes_of_the_caller():
-    model, X = fitted("network"), rows(2)
-    expected = model.predict_cost(X)
-    with torch.autocast("cpu"):
-        np.testing.assert_array_equal(model.predict_cost(X), expected)
-    with torch.inference_mode():
-        np.testing.assert_array_equal(model.predict_cost(X), expected)
 
 
 def test_threads_and_copies():

@@ -29,15 +29,9 @@ def test_learning_rate_of_the_pretrained_part(problem, factor):
     module = mlp()
     start = {name: value.numpy() for name, value in module.state_dict().items()}
     steps, heads = [], []
+    one_step = {"optimizer": "sgd", "weight_decay": 0, "batch_size": 60, "max_epochs": 1}
     for pretrained_lr_factor in (1.0, factor):
-        estimator = net(
-            module,
-            pretrained_lr_factor=pretrained_lr_factor,
-            optimizer="sgd",
-            weight_decay=0,
-            batch_size=60,
-            max_epochs=1,
-        ).fit(X, y)
+        estimator = net(module, pretrained_lr_factor=pretrained_lr_factor, **one_step).fit(X, y)
         steps.append(body(estimator)["0.weight"] - start["0.weight"])
         heads.append(estimator.net_.module_.networks[0].output.weight.detach().numpy())
 

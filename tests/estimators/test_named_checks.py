@@ -14,6 +14,7 @@ from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxNet
 from auxcst_sklearn.decisions import decide
 from auxcst_sklearn.metrics import compare_costs, cost_scorer
 from auxcst_sklearn.plotting import CostConfusionDisplay, CostThresholdDisplay
+from tests.factories import dense
 
 matplotlib.use("Agg")
 N = 60
@@ -161,27 +162,18 @@ def test_integers_that_cannot_arrive_are_refused():
         with pytest.raises(ValueError, match=r"X holds .* module takes integers alone"):
             net(Hashed).fit(given, y)
     small = rng.integers(0, 2**24, (N, 2))
-    model = net(Hashed).fit(small.astype(float), y)
-    np.testing.assert_array_equal(
-        model.predict_cost(small), model.predict_cost(small.astype(float))
-    )
+    model, floats = net(Hashed).fit(small.astype(float), y), small.astype(float)
+    np.testing.assert_array_equal(model.predict_cost(small), model.predict_cost(floats))
     assert model.predict(LARGE).shape == (N,)  # larger than those of the fit
 
 
 def test_large_integers_are_numbers_for_other_modules():
-    class Dense(nn.Sequential):
-        def __init__(self):
-            super().__init__(
-                nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)
-            )
-
     whole = rng.integers(0, 2**40, (N, 2))
-    with_integers, with_floats = (
-        net(Dense).fit(given, y) for given in (whole, whole.astype(float))
-    )
-    np.testing.assert_array_equal(
-        with_integers.predict_cost(whole), with_floats.predict_cost(whole.astype(float))
-    )
+    costs = [
+        net(lambda: dense(2, 8, 8, 2)).fit(given, y).predict_cost(given)
+        for given in (whole, whole.astype(float))
+    ]
+    np.testing.assert_array_equal(*costs)
 
 
 def test_whole_numbers_where_floats_were_fitted():

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import load_digits, make_classification
-from skorch.callbacks import EpochScoring
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxNet
 from auxcst_sklearn.losses import Loss
 from auxcst_sklearn.modules import find_hidden_layers
+from tests.factories import dense
 
 COSTS = np.array([[0.0, 1, 4], [2, 0, 1], [6, 3, 0]])
 SMALL = {"max_epochs": 3, "random_state": 0, "cost_matrix": COSTS}
@@ -27,12 +27,6 @@ SMALL = {"max_epochs": 3, "random_state": 0, "cost_matrix": COSTS}
 def problem():
     X, y = make_classification(300, 6, n_informative=4, n_classes=3, random_state=0)
     return X.astype(np.float32), y
-
-
-def dense(n_features=6, n_outputs=3):
-    return nn.Sequential(
-        nn.Linear(n_features, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, n_outputs)
-    )
 
 
 @pytest.mark.parametrize("offset", [1e6, 1e8])
@@ -47,7 +41,7 @@ def test_only_differences_within_a_row_of_costs_decide(problem, offset):
 
 def test_hidden_layers_are_found_with_an_array(problem):
     X, _ = problem
-    assert find_hidden_layers(dense(), X[:2]) == find_hidden_layers(dense(), (6,)) == ["1", "3"]
+    assert find_hidden_layers(dense(6, 8, 8, 3), X[:2]) == ["1", "3"]
 
 
 class Embedded(nn.Module):
@@ -114,16 +108,10 @@ def test_an_error_says_that_the_last_layer_was_replaced(problem):
         CostSensitiveAuxNet(ReadsItsHead, **SMALL).fit(X, y)
 
 
-def test_scores_of_scikit_learn_are_refused_by_name(problem):
-    X, y = problem
-    with pytest.raises((TypeError, ValueError), match="EpochScoring"):
-        CostSensitiveAuxMLP(width=8, callbacks=[EpochScoring("accuracy")], **SMALL).fit(X, y)
-
-
 class OfTable(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = dense()
+        self.layers = dense(6, 16, 16, 3)
 
     def forward(self, table):
         return self.layers(table)
@@ -174,7 +162,7 @@ def test_masks_beside_an_adjacency(n_features):
 def test_one_hot_bytes_raise_a_warning_before_they_are_divided():
     digits = load_digits()
     X = (digits.images[:200, np.newaxis] > 8).astype(np.uint8)
-    module = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 10))
+    module = nn.Sequential(nn.Flatten(), *dense(64, 16, 10))
     with pytest.warns(UserWarning, match="astype"):
         CostSensitiveAuxNet(module, max_epochs=1, pretrained=False).fit(X, digits.target[:200])
 

@@ -144,11 +144,14 @@ def test_a_class_without_rows_stays_impossible():
     np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
+CYCLIC = 1.0 - np.eye(10)
+CYCLIC[np.arange(10), np.arange(10) - 1] = 1.2  # a little more for the class before
+PAYS_MORE = "expected cost costs .* a row, the most probable class"
+
+
 def test_a_warning_says_where_the_rule_costs_more_than_the_most_probable_class():
-    cost = 1.0 - np.eye(10)
-    cost[np.arange(10), (np.arange(10) - 1) % 10] = 1.2  # a little more for the class before
-    with pytest.warns(UserWarning, match="expected cost costs .* a row, the most probable class"):
-        rule(Distracted(), cost_matrix=cost, calibration="temperature").fit(X, Y)
+    with pytest.warns(UserWarning, match=PAYS_MORE):
+        rule(Distracted(), cost_matrix=CYCLIC, calibration="temperature").fit(X, Y)
 
 
 @pytest.mark.parametrize("cost", [None, ASK])
@@ -166,17 +169,27 @@ def test_calibration_for_few_classes_warns_of_many(calibration):
         rule(GaussianNB(), calibration=calibration, cv=2).fit(X, y)
 
 
-def test_folds_are_those_of_the_caller():
-    same = rule(cautious(), calibration="temperature", cv=StratifiedKFold(3)).fit(X, Y)
+def is_in(rows):
+    return np.isin(np.arange(900), rows)
+
+
+FOLDS = list(StratifiedKFold(3).split(X, Y))
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        StratifiedKFold(3),
+        [(list(seen), list(unseen)) for seen, unseen in FOLDS],
+        [(is_in(seen), is_in(unseen)) for seen, unseen in FOLDS],
+        [(seen, is_in(unseen)) for seen, unseen in FOLDS],
+    ],
+    ids=["splitter", "lists", "masks", "positions and masks"],
+)
+def test_folds_are_those_of_the_caller(cv):
+    model = rule(cautious(), calibration="temperature", cv=cv).fit(X, Y)
     unseen = cross_val_predict(cautious(), X, Y, cv=3, method="predict_proba")
-    assert same.temperature_ == pytest.approx(numpy_temperature(unseen, Y))
-
-
-def test_weights_count():
-    weight = np.where(np.arange(900) < 450, 1.0, 1e-9)
-    model = rule(GaussianNB(), calibration="temperature").fit(X, Y, sample_weight=weight)
-    half = rule(GaussianNB(), calibration="temperature").fit(X, Y)
-    assert model.temperature_ != half.temperature_
+    assert model.temperature_ == pytest.approx(numpy_temperature(unseen, Y))
 
 
 def test_rows_of_weight_zero_are_no_evidence():
@@ -196,21 +209,13 @@ def test_rows_of_weight_zero_are_no_evidence():
 
 
 def test_a_row_of_weight_zero_does_not_change_the_warning_of_the_rule():
-    cost = 1.0 - np.eye(10)
-    cost[np.arange(10), (np.arange(10) - 1) % 10] = 1.2
     rng = np.random.default_rng(0)
     noise, random = rng.uniform(size=(2000, X.shape[1])), rng.integers(10, size=2000)
-    inner = FrozenEstimator(Distracted().fit(X, Y))
-    model = rule(
-        inner,
-        cost_matrix=cost,
-        calibration="temperature",
-        train_prior=dict.fromkeys(range(10), 0.1),
-    )
-    with pytest.warns(UserWarning, match="expected cost costs .* a row, the most probable class"):
-        model.fit(
-            np.r_[X, noise], np.r_[Y, random], sample_weight=np.repeat([1.0, 0.0], [900, 2000])
-        )
+    known = {"calibration": "temperature", "train_prior": dict.fromkeys(range(10), 0.1)}
+    model = rule(FrozenEstimator(Distracted().fit(X, Y)), cost_matrix=CYCLIC, **known)
+    weight = np.repeat([1.0, 0.0], [900, 2000])
+    with pytest.warns(UserWarning, match=PAYS_MORE):
+        model.fit(np.r_[X, noise], np.r_[Y, random], sample_weight=weight)
 
 
 @pytest.mark.parametrize("calibration", ["temperature", "auto"])
@@ -259,32 +264,6 @@ def test_the_array_of_a_frozen_classifier_is_not_changed():
     np.testing.assert_array_equal(inner.kept_, before)
 
 
-def test_a_fold_may_be_a_mask_and_positions():
-    positions = list(StratifiedKFold(3).split(X, Y))
-    mixed = [(seen, np.isin(np.arange(900), unseen)) for seen, unseen in positions]
-    found, expected = (
-        rule(cautious(), calibration="temperature", cv=cv).fit(X, Y) for cv in (mixed, positions)
-    )
-    assert found.temperature_ == expected.temperature_
-
-
-@pytest.mark.parametrize("kind", [list, lambda rows: np.isin(np.arange(900), rows)])
-def test_folds_may_be_lists_or_masks(kind):
-    positions = list(StratifiedKFold(3).split(X, Y))
-    folds = [tuple(map(kind, fold)) for fold in positions]
-    model = rule(cautious(), calibration="temperature", cv=folds).fit(X, Y)
-    expected = rule(cautious(), calibration="temperature", cv=positions).fit(X, Y)
-    assert model.temperature_ == expected.temperature_
-
-
 def test_folds_without_common_classes_are_an_error():
     with pytest.raises(ValueError, match="no rows for calibration.*pass other folds as cv"):
         rule(cautious(), calibration="temperature", cv=GroupKFold(10)).fit(X, Y, groups=Y)
-
-
-def test_a_file_has_the_temperature():
-    pytest.importorskip("onnxruntime")
-    from auxcst_sklearn.onnx import to_onnx
-
-    model = rule(cautious(), cost_matrix=ASK, decisions=DECISIONS).fit(X, Y)
-    to_onnx(model, X[:200])  # which compares them

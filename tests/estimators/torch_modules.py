@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from tests.factories import small_net
+from tests.factories import dense, small_net
 
 
 class Residual(nn.Module):
@@ -32,19 +32,15 @@ class Residual(nn.Module):
 
 
 def mlp(n_features=4, width=8):
-    return nn.Sequential(
-        nn.Linear(n_features, width),
-        nn.ReLU(),
-        nn.Linear(width, width),
-        nn.ReLU(),
-        nn.Linear(width, 3),
-    )
+    return dense(n_features, width, width, 3)
 
 
-def lazy_mlp():
-    return nn.Sequential(
-        nn.LazyLinear(32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.LazyLinear(2)
-    )
+class LazyMLP(nn.Sequential):
+    """A class, whose name in parameters of tests is the same in every process."""
+
+    def __init__(self):
+        layers = nn.LazyLinear(32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.LazyLinear(2)
+        super().__init__(*layers)
 
 
 def mlp_for(input_shape, width=8):
