@@ -1,17 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
 from auxcst_sklearn._training.loop import check_finite
 from auxcst_sklearn._training.schedule import one_cycle
 from tests.factories import small_mlp, small_stack
-
-
-@pytest.fixture
-def data():
-    return make_classification(200, n_classes=3, n_informative=5, random_state=0)
 
 
 def test_training_needs_no_gradients_switched_on_outside(data):
