@@ -68,7 +68,5 @@ def test_a_walk_finds_the_fitted_models_and_not_their_templates():
     assert all(hasattr(part, "coef_") for part in inside)
     assert found(model, MinMaxScaler) == [columns.named_transformers_["minmaxscaler"]]
     assert found(model, LogisticRegression, fitted=False) == [template.estimator]
-    no_calibration = found(
-        model, LogisticRegression, into=lambda part: not isinstance(part, CalibratedClassifierCV)
-    )
-    assert no_calibration == []
+    outside = {"into": lambda part: not isinstance(part, CalibratedClassifierCV)}
+    assert found(model, LogisticRegression, **outside) == []

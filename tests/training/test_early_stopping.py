@@ -71,14 +71,11 @@ def test_a_callback_that_interrupts_at_the_end_does_not_keep_the_best_weights_aw
     parameters = {**stopping, "max_epochs": 30, "learning_rate": 0.1, "schedule": "constant"}
 
     plain = small_mlp(**parameters).fit(problem.X, problem.y)
-    interrupted = small_mlp(**parameters, callbacks=[stop_at("on_train_end")]).fit(
-        problem.X, problem.y
-    )
+    ended = small_mlp(**parameters, callbacks=[stop_at("on_train_end")])
+    ended.fit(problem.X, problem.y)
 
     assert len(plain.history_) < 30
-    np.testing.assert_array_equal(
-        interrupted.predict_cost(problem.X), plain.predict_cost(problem.X)
-    )
+    np.testing.assert_array_equal(ended.predict_cost(problem.X), plain.predict_cost(problem.X))
 
 
 @pytest.mark.parametrize("n_networks", [1, 2])
