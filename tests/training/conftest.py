@@ -1,3 +1,5 @@
+"""Data for the tests of training."""
+
 import pytest
 from sklearn.datasets import make_classification
 
