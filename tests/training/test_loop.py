@@ -1,18 +1,10 @@
 import numpy as np
 import pytest
-import torch
 from skorch.callbacks import Callback
 
 from auxcst_sklearn._training.loop import check_finite
 from auxcst_sklearn._training.schedule import one_cycle
 from tests.factories import small_mlp, small_stack
-
-
-def test_training_needs_no_gradients_switched_on_outside(data):
-    expected = small_mlp().fit(*data).predict_cost(data[0])
-
-    with torch.no_grad():
-        np.testing.assert_array_equal(small_mlp().fit(*data).predict_cost(data[0]), expected)
 
 
 def test_check_finite():
