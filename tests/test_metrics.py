@@ -7,10 +7,7 @@ import sklearn
 from scipy.stats import ttest_1samp, ttest_rel
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from auxcst_sklearn._checks.nesting import final_estimator
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import (
     cost_difference,
@@ -40,11 +37,8 @@ def test_mean_cost_of_cost_vectors_and_weights():
 
 def test_objects_that_are_numbers_are_numbers():
     true, predicted = np.array([0, 1, 1], dtype=object), [0, 0, 1]
-    assert mean_cost(true, predicted, cost_matrix=MATRIX[:2, :2]) == mean_cost(
-        true.astype(int), predicted, cost_matrix=MATRIX[:2, :2]
-    )
-    with pytest.raises(ValueError, match="types int, str"):
-        mean_cost(np.array([0, "a"], dtype=object), [0, 0], cost_matrix=MATRIX[:2, :2])
+    expected = mean_cost(true.astype(int), predicted, cost_matrix=MATRIX[:2, :2])
+    assert mean_cost(true, predicted, cost_matrix=MATRIX[:2, :2]) == expected
 
 
 def test_missing_labels_are_named():
@@ -57,13 +51,9 @@ def test_missing_labels_are_named():
 
 
 def test_mean_cost_of_classes_in_any_order():
-    order = [2, 0, 1]
+    matrix = MATRIX[np.ix_([2, 0, 1], [2, 0, 1])]
 
-    found = mean_cost(
-        Y_TRUE, Y_PRED, cost_matrix=MATRIX[np.ix_(order, order)], classes=["c", "a", "b"]
-    )
-
-    assert found == 9 / 4
+    assert mean_cost(Y_TRUE, Y_PRED, cost_matrix=matrix, classes=["c", "a", "b"]) == 9 / 4
 
 
 def test_savings_score():
@@ -210,7 +200,6 @@ def test_the_paired_difference_takes_labels_that_one_model_alone_predicts():
         ({"sample_weight": [0, 0, 3, 0]}, "at least two samples that count; got 1"),
         ({"groups": [1, 1, 1, 1]}, "at least two groups that count; got 1"),
         ({"groups": [1, 2, 3, None]}, "groups contains NaN or None"),
-        ({"cost_matrix": None}, "neither cost nor cost_matrix"),
     ],
 )
 def test_mistakes_in_a_paired_comparison(arguments, message):
@@ -222,9 +211,3 @@ def test_rows_of_groups_are_those_of_the_labels():
     groups = pd.Series([1, 1, 2, 2], index=[3, 2, 1, 0])
     with pytest.raises(ValueError, match="index of groups has labels of that of y_true"):
         cost_difference(pd.Series(Y_TRUE), Y_PRED, Y_PRED, cost_matrix=MATRIX, groups=groups)
-
-
-def test_the_final_estimator_is_inside_of_pipelines():
-    scaler = StandardScaler()
-
-    assert final_estimator(make_pipeline(StandardScaler(), make_pipeline(scaler))) is scaler

@@ -191,13 +191,12 @@ RARE = np.array([[0, 1], [5, 0]])
 
 
 BALANCED = LogisticRegression(class_weight="balanced")
+FROZEN = FrozenEstimator(LogisticRegression().fit(X[::2], TWO[::2]))
 OTHER_FREQUENCIES = {
     "weights": BALANCED,
     "some weights": make_pipeline(StandardScaler(), LogisticRegression(class_weight={0: 1, 1: 9})),
-    "a frozen one": FrozenEstimator(LogisticRegression().fit(X[::2], TWO[::2])),
-    "a frozen step": make_pipeline(
-        StandardScaler().fit(X), FrozenEstimator(LogisticRegression().fit(X[::2], TWO[::2]))
-    ),
+    "a frozen one": FROZEN,
+    "a frozen step": make_pipeline(StandardScaler().fit(X), FROZEN),
     "weight of a class": Reweighted(scale_pos_weight=9),
     "in a search": GridSearchCV(BALANCED, {"C": [1]}, cv=2),
     "in bags": BaggingClassifier(BALANCED, 2),
@@ -233,8 +232,7 @@ def test_parameters_that_change_nothing_leave_the_frequencies_of_the_rows(value)
 
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
 def test_calibration_moves_probabilities_back_to_the_frequencies_of_its_rows(calibration):
-    inner = LogisticRegression(class_weight="balanced")
-    model = rule(inner, calibration=calibration, cv=3, cost_matrix=RARE).fit(X, TWO)
+    model = rule(BALANCED, calibration=calibration, cv=3, cost_matrix=RARE).fit(X, TWO)
     np.testing.assert_allclose(model.class_prior_, np.bincount(TWO) / 600)
     np.testing.assert_allclose(model.predict_proba(X).mean(0), model.class_prior_, atol=0.02)
 

@@ -79,20 +79,16 @@ def test_an_array_of_objects_gives_the_same_network(reference):
 
     found = learner(categorical_features=[0]).fit(X, y)
 
-    np.testing.assert_array_equal(
-        found.predict_cost(X), reference.predict_cost(pd.DataFrame(columns))
-    )
+    expected = reference.predict_cost(pd.DataFrame(columns))
+    np.testing.assert_array_equal(found.predict_cost(X), expected)
 
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_behind_transformers_that_put_out_frames(output):
     columns, y = table()
     X = FRAMES[output](columns)
-    scaled = ColumnTransformer(
-        [("scale", StandardScaler(), ["age", "size"])],
-        remainder="passthrough",
-        verbose_feature_names_out=False,
-    )
+    steps = [("scale", StandardScaler(), ["age", "size"])]
+    scaled = ColumnTransformer(steps, remainder="passthrough", verbose_feature_names_out=False)
 
     with sklearn.config_context(transform_output=output):
         model = make_pipeline(scaled, learner()).fit(X, y)

@@ -31,14 +31,17 @@ GAPS = {
     "column": pd.DataFrame({"group": np.where(GAP, np.nan, NUMBER)}),
     "masked": np.ma.array(NUMBER, mask=GAP),
 }
+
+
+def ensemble(**parameters):
+    members = [("l", LogisticRegression())]
+    return CostSensitiveEnsembleClassifier(members, random_state=0, **parameters)
+
+
 MODELS = {
     "network": lambda: small_stack(n_networks=2),
-    "ensemble": lambda: CostSensitiveEnsembleClassifier(
-        [("l", LogisticRegression())], random_state=0
-    ),
-    "ensemble with folds": lambda: CostSensitiveEnsembleClassifier(
-        [("l", LogisticRegression())], cv=GroupKFold(3), random_state=0
-    ),
+    "ensemble": ensemble,
+    "ensemble with folds": lambda: ensemble(cv=GroupKFold(3)),
 }
 
 

@@ -31,6 +31,7 @@ def test_missing_labels_are_named(y):
         check_labels(y, "y")
 
 
+THREE = [[0], [1], [2]]
 MASKED = np.ma.array([0.0, 1, 1], mask=[0, 1, 0])
 
 
@@ -39,12 +40,9 @@ MASKED = np.ma.array([0.0, 1, 1], mask=[0, 1, 0])
     [
         ("X", lambda: small_mlp().fit(MASKED[:, None], [0, 1, 1])),
         ("X", lambda: small_mlp().fit([[0], [1]], [0, 1]).predict(MASKED[:, None])),
-        ("y", lambda: small_mlp().fit([[0], [1], [2]], MASKED)),
+        ("y", lambda: small_mlp().fit(THREE, MASKED)),
         ("y", lambda: cost_vectors(MASKED, [[0, 1], [1, 0]])),
-        (
-            "sample_weight",
-            lambda: small_mlp().fit([[0], [1], [2]], [0, 1, 1], sample_weight=MASKED),
-        ),
+        ("sample_weight", lambda: small_mlp().fit(THREE, [0, 1, 1], sample_weight=MASKED)),
         ("y_pred", lambda: mean_cost([0, 1, 1], MASKED, cost_matrix=[[0, 1], [1, 0]])),
     ],
 )

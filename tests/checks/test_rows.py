@@ -45,39 +45,30 @@ def of_another_split(part):
     return shifted.set_axis([*shifted.index[:-3], -1, -2, -3])
 
 
+RULE = BayesMinimumRiskClassifier(GaussianNB())
+ENSEMBLE = CostSensitiveEnsembleClassifier([("a", GaussianNB())])
+TRAINING = {"X": np.eye(N, 3), "y": [0, 1] * (N // 2), "cost": np.ones((N, 2))}
 FITS = {
-    "network": lambda X, y, c, w, g: small_mlp().fit(X, y, cost=c, sample_weight=w, groups=g),
-    "partial_fit": lambda X, y, c, w, g: small_mlp().partial_fit(
-        X, y, classes=[0, 1], cost=c, sample_weight=w
+    "network": lambda groups, **rows: small_mlp().fit(**rows, groups=groups),
+    "partial_fit": lambda groups, **rows: small_mlp().partial_fit(**rows, classes=[0, 1]),
+    "validation set": lambda groups, **rows: small_mlp().fit(
+        **TRAINING, **{f"{name}_val": part for name, part in rows.items()}
     ),
-    "validation set": lambda X, y, c, w, g: small_mlp().fit(
-        np.eye(N, 3),
-        [0, 1] * (N // 2),
-        cost=np.ones((N, 2)),
-        X_val=X,
-        y_val=y,
-        cost_val=c,
-        sample_weight_val=w,
-    ),
-    "rule": lambda X, y, c, w, g: BayesMinimumRiskClassifier(GaussianNB()).fit(
-        X, y, cost=c, sample_weight=w
-    ),
-    "ensemble": lambda X, y, c, w, g: CostSensitiveEnsembleClassifier([("a", GaussianNB())]).fit(
-        X, y, cost=c, sample_weight=w, groups=g
-    ),
+    "rule": lambda groups, **rows: RULE.fit(**rows),
+    "ensemble": lambda groups, **rows: ENSEMBLE.fit(**rows, groups=groups),
 }
 
 
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-@pytest.mark.parametrize("changed", range(1, 5), ids=["y", "cost", "weight", "group"])
+@pytest.mark.parametrize("changed", ["y", "cost", "sample_weight", "groups"])
 @pytest.mark.parametrize("change", [reordered, of_another_split])
 def test_in_every_fit(rows, fit, changed, change):
-    given = list(rows)
+    given = dict(zip(["X", "y", "cost", "sample_weight", "groups"], rows))
     given[changed] = change(given[changed])
-    if changed == 4 and fit not in (FITS["network"], FITS["ensemble"]):
+    if changed == "groups" and fit not in (FITS["network"], FITS["ensemble"]):
         pytest.skip("takes no groups")
     with pytest.raises(ValueError, match=r"The index of \w+ has labels of that of \w+ (in|at)"):
-        fit(*given)
+        fit(**given)
 
 
 def metrics_of(X, y, predicted, cost, weight):
@@ -131,11 +122,10 @@ def test_in_folds_and_helpers(rows):
         how = {"params": {"cost": reordered(cost)}, "scoring": cost_scorer, "cv": 3}
         with pytest.raises(ValueError, match="index of cost has labels of that of X"):
             cross_val_score(LogisticRegression(), X, y, error_score="raise", **how)
+    known = {"fp_cost": 1, "fn_cost": weight, "classes": [0, 1], "pos_label": 1}
     for other in (reordered(weight), of_another_split(weight)):
         with pytest.raises(ValueError, match="has labels of that of"):
-            binary_cost_matrices(
-                fp_cost=1, fn_cost=weight, tp_cost=other, classes=[0, 1], pos_label=1
-            )
+            binary_cost_matrices(**known, tp_cost=other)
 
 
 RIGHT = {

@@ -6,30 +6,26 @@ from auxcst_sklearn.costs import binary_cost_matrices, cost_vectors
 FRAUD = {"classes": ["good", "fraud"], "pos_label": "fraud"}
 
 
+OUTCOMES = {"fp_cost": 1, "fn_cost": 2, "tp_cost": 3, "tn_cost": 4}
+
+
 def test_scalars_make_one_matrix_in_the_order_of_the_sorted_labels():
-    found = binary_cost_matrices(fp_cost=1, fn_cost=2, tp_cost=3, tn_cost=4, **FRAUD)
+    found = binary_cost_matrices(**OUTCOMES, **FRAUD)
+    last = binary_cost_matrices(**OUTCOMES, classes=[0, 1], pos_label=1)
 
     np.testing.assert_array_equal(found, [[3, 2], [1, 4]])  # fraud, good
-
-
-def test_the_positive_class_may_come_last():
-    found = binary_cost_matrices(
-        fp_cost=1, fn_cost=2, tp_cost=3, tn_cost=4, classes=[0, 1], pos_label=1
-    )
-
-    np.testing.assert_array_equal(found, [[4, 1], [2, 3]])
+    np.testing.assert_array_equal(last, [[4, 1], [2, 3]])
 
 
 @pytest.mark.parametrize("argument", ["fp_cost", "fn_cost", "tp_cost", "tn_cost"])
 def test_one_array_is_enough_for_a_matrix_per_sample(argument):
-    costs = {"fp_cost": 1, "fn_cost": 2, "tp_cost": 3, "tn_cost": 4}
     several = [9.0, 8.0, 7.0]
 
-    found = binary_cost_matrices(**{**costs, argument: several}, **FRAUD)
+    found = binary_cost_matrices(**{**OUTCOMES, argument: several}, **FRAUD)
 
     assert found.shape == (3, 2, 2)
     for matrix, value in zip(found, several, strict=True):
-        expected = binary_cost_matrices(**{**costs, argument: value}, **FRAUD)
+        expected = binary_cost_matrices(**{**OUTCOMES, argument: value}, **FRAUD)
         np.testing.assert_array_equal(matrix, expected)
 
 

@@ -111,14 +111,10 @@ def frozen_view(array):
 def test_costs_are_a_value():
     assert (C.shape, C.ndim, C.dtype, len(C)) == ((N, 2, 3), 3, np.float64, N)
     same = LabelledCosts(PLAIN, ["bad", "good"], DECISIONS)
-    others = (
-        C[:9],
-        PLAIN,
-        LabelledCosts(PLAIN, ["good", "bad"], DECISIONS),
-        LabelledCosts(PLAIN + 1, ["bad", "good"], DECISIONS),
-    )
+    renamed = LabelledCosts(PLAIN, ["good", "bad"], DECISIONS)
+    dearer = LabelledCosts(PLAIN + 1, ["bad", "good"], DECISIONS)
     assert same == C
-    assert [other == C for other in others] == [False] * 4
+    assert [other == C for other in (C[:9], PLAIN, renamed, dearer)] == [False] * 4
     assert (PLAIN == C) is False
     for name in ("values", "classes", "decisions"):
         with pytest.raises(ValueError, match="read-only"):
@@ -200,9 +196,9 @@ def test_labels_that_do_not_fit_are_refused(classes, decisions, message):
         LabelledCosts(PLAIN, classes, decisions)
 
 
-def through_skops(costs):
+def through_skops(value):
     io = pytest.importorskip("skops.io")
-    file = io.dumps(costs)
+    file = io.dumps(value)
     return io.loads(file, trusted=io.get_untrusted_types(data=file))
 
 
@@ -309,9 +305,8 @@ def test_decisions_are_matched_by_name(model):
     of_classes = model(cost_matrix=M).fit(X, Y)
     other = model(cost_matrix=reordered(M), decisions=named).fit(X, Y)
     assert_array_equal(other.decisions_, named)
-    np.testing.assert_allclose(
-        other.predict_cost(X), of_classes.predict_cost(X)[:, ORDER], rtol=1e-5
-    )
+    expected = of_classes.predict_cost(X)[:, ORDER]
+    np.testing.assert_allclose(other.predict_cost(X), expected, rtol=1e-5)
 
 
 def test_metrics_match_decisions_by_name():
@@ -338,23 +333,16 @@ def test_few_rows_of_a_matrix_are_cost_vectors():
     matrix = ordinal_cost_matrix(["bad", "good"], under_cost=7)
     for rows in ([0, 1], [1, 0], [0]):
         y, y_pred = Y[rows], Y[::-1][rows]
-        assert mean_cost(y, y_pred, cost=matrix[codes[rows]]) == mean_cost(
-            y, y_pred, cost_matrix=matrix
-        )
+        expected = mean_cost(y, y_pred, cost_matrix=matrix)
+        assert mean_cost(y, y_pred, cost=matrix[codes[rows]]) == expected
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_saved_estimators_keep_the_names(kind, tmp_path):
     model = MODELS[kind](cost_matrix=M).fit(X, Y)
     joblib.dump(model, tmp_path / "model")
-    loaded = [
-        pickle.loads(pickle.dumps(model)),
-        clone(model),
-        joblib.load(tmp_path / "model", mmap_mode="r"),
-    ]
-    io = pytest.importorskip("skops.io")
-    file = io.dumps(model)
-    loaded.append(io.loads(file, trusted=io.get_untrusted_types(data=file)))
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    loaded = [pickle.loads(pickle.dumps(model)), clone(model), mapped, through_skops(model)]
     for other in loaded:
         assert names(other.cost_matrix) == BOTH
         assert_array_equal(np.asarray(other.cost_matrix), np.asarray(M))

@@ -29,16 +29,14 @@ def test_weights_count_rows():
 def test_costs_of_any_unit_come_out_alike_and_go_back(unit):
     scale = scale_of(COST * unit)
 
-    np.testing.assert_allclose(
-        scale.to_units(COST * unit), scale_of(COST).to_units(COST), atol=1e-12
-    )
-    np.testing.assert_allclose(scale.to_currency(scale.to_units(COST * unit)) / unit, COST)
+    found = scale.to_units(COST * unit)
+    np.testing.assert_allclose(found, scale_of(COST).to_units(COST), atol=1e-12)
+    np.testing.assert_allclose(scale.to_currency(found) / unit, COST)
 
 
 def test_a_common_fee_changes_nothing():
-    np.testing.assert_allclose(
-        scale_of(COST + 1e6).to_units(COST + 1e6), scale_of(COST).to_units(COST), atol=1e-9
-    )
+    found = scale_of(COST + 1e6).to_units(COST + 1e6)
+    np.testing.assert_allclose(found, scale_of(COST).to_units(COST), atol=1e-9)
 
 
 def test_the_widest_costs_stay_finite():

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import binary_cost_matrices, cost_matrices
 from auxcst_sklearn.metrics import mean_cost
 
@@ -70,18 +69,10 @@ def test_two_classes_equal_the_four_outcomes():
     np.testing.assert_array_equal(cost_matrices(terms), expected)
 
 
-def test_many_classes():
-    terms = {k: {j: abs(k - j) for j in range(60)} for k in range(60)}
-    assert cost_matrices(terms).values[3, 50] == 47
-
-
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        (
-            "limit",
-            r"terms\[0\]\[1\] cannot be read as numbers: .*such as 0\.75 \* customers\['limit'\]",
-        ),
+        ("limit", r"terms\[0\]\[1\] cannot be read as numbers: .* 0\.75 \* customers\['limit'\]"),
         ("3", "cannot be read as numbers"),
         (pd.date_range("2026-01-01", periods=3), "cannot be read as numbers"),
         ([1.0, np.nan, 3.0], r"terms\[0\]\[1\] has shape \(3,\) and 1 values that are not finite"),
@@ -109,22 +100,3 @@ def test_mistakes_in_a_cell_are_named(cell, message):
 def test_mistakes_in_a_table_are_named(terms, error, message):
     with pytest.raises(error, match=message):
         cost_matrices(terms)
-
-
-def test_an_estimator_decides_by_them():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    y = np.array(list(GRADES))[rng.integers(3, size=60)]
-    limit = rng.uniform(50, 100, 60)
-    terms = {
-        "low": {"low": 0, "medium": 1, "high": limit},
-        "medium": {"low": rng.uniform(1, 2, 60), "medium": 0, "high": 2 * limit},
-        "high": {"low": limit, "medium": 1, "high": 0},
-    }
-    C = cost_matrices(terms)
-    rule = BayesMinimumRiskClassifier().fit(X, y, cost=C)
-    expected = np.zeros((60, 3))
-    for k, true in enumerate(rule.classes_):
-        for j, decision in enumerate(rule.classes_):
-            expected[:, j] += rule.predict_proba(X)[:, k] * terms[true][decision]
-    np.testing.assert_allclose(rule.predict_cost(X, cost=C), expected)

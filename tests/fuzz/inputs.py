@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import polars as pl
+import torch
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -158,11 +159,7 @@ def snapshot(value):
     """A copy of what a caller holds, to compare with afterwards."""
     if sparse.issparse(value):
         return [part.copy() for part in _parts(value)]
-    if isinstance(value, np.ndarray):
-        return [value.copy()]
-    if isinstance(value, (pd.DataFrame, pd.Series)):
-        return [value.copy()]
-    return []
+    return [value.copy()] if isinstance(value, (np.ndarray, pd.DataFrame, pd.Series)) else []
 
 
 def assert_unchanged(value, before):
@@ -179,3 +176,32 @@ def assert_unchanged(value, before):
 def _parts(value):
     names = ("data", "indices", "indptr", "coords")
     return [np.asarray(getattr(value, name)) for name in names if hasattr(value, name)]
+
+
+def modes():
+    """What torch keeps for the whole process."""
+    autocast = torch.is_autocast_enabled("cpu"), torch.are_deterministic_algorithms_enabled()
+    return torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(), *autocast
+
+
+def checked(call, *args, allowed):
+    """The result of a call, or None where it refuses its arguments with a message."""
+    before = [snapshot(arg) for arg in args]
+    rng, torch_rng = np.random.get_state()[1].copy(), torch.get_rng_state()
+    before_modes = modes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        filters = warnings.filters[:]
+        try:
+            result = call()
+        except Exception as error:
+            if not allowed(error):
+                raise
+            result = None
+        assert warnings.filters == filters
+    for arg, then in zip(args, before):
+        assert_unchanged(arg, then)
+    assert (np.random.get_state()[1] == rng).all()
+    assert torch.equal(torch.get_rng_state(), torch_rng)
+    assert modes() == before_modes
+    return result

@@ -49,14 +49,9 @@ TEXTS = {
 }
 IMPUTERS = st.sampled_from(["mean", "median", "most_frequent"])
 SCALERS = st.sampled_from([StandardScaler(), MinMaxScaler(), RobustScaler()])
-ENCODERS = st.sampled_from(
-    [
-        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-        OrdinalEncoder(
-            handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2
-        ),
-    ]
-)
+UNKNOWN = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
+ORDINAL = OrdinalEncoder(**UNKNOWN, encoded_missing_value=-2)
+ENCODERS = st.sampled_from([OneHotEncoder(handle_unknown="ignore", sparse_output=False), ORDINAL])
 SMALL = {"n_estimators": 3, "random_state": 0}
 SINGLE = [
     LogisticRegression(),
@@ -89,12 +84,9 @@ def models(draw, columns):
     def member(may_stack=False):
         if draw(st.integers(0, 2)) == 0:
             return TableBoosting(max_iter=4, random_state=0)
+        numbers = make_pipeline(SimpleImputer(strategy=draw(IMPUTERS)), draw(SCALERS))
         steps = make_column_transformer(
-            (
-                make_pipeline(SimpleImputer(strategy=draw(IMPUTERS)), draw(SCALERS)),
-                names["numbers"],
-            ),
-            (draw(ENCODERS), names["texts"]),
+            (numbers, names["numbers"]), (draw(ENCODERS), names["texts"])
         )
         return make_pipeline(steps, draw(classifiers(may_stack)))
 

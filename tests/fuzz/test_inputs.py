@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from auxcst_sklearn import BayesMinimumRiskClassifier, CSAEPretrainedMLP
 from auxcst_sklearn.losses import LOSSES
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 from tests.fuzz.conftest import examples
-from tests.fuzz.inputs import assert_unchanged, costs, features, labels, snapshot, weights
+from tests.fuzz.inputs import checked, costs, features, labels, weights
 
 TMP = Path(tempfile.mkdtemp())
 # A message names an argument, or says what scikit-learn says of X.
@@ -37,9 +37,7 @@ def make_module():
 KINDS = {
     "mlp": lambda loss: small_mlp(max_epochs=1, loss=loss),
     "stack": lambda loss: small_stack(max_epochs=2, loss=loss, n_networks=2),
-    "csae": lambda loss: CSAEPretrainedMLP(
-        depth=2, width=4, pretrain_epochs=1, max_epochs=1, **QUICK
-    ),
+    "csae": lambda loss: CSAEPretrainedMLP(2, 4, pretrain_epochs=1, max_epochs=1, **QUICK),
     "cnn": lambda loss: small_cnn(max_epochs=1, loss=loss),
     "bayes": lambda loss: BayesMinimumRiskClassifier(GaussianNB()),
 }
@@ -53,33 +51,7 @@ def allowed(error):
     return isinstance(error, (ValueError, TypeError)) and NAMED.search(str(error))
 
 
-def modes():
-    """What torch keeps for the whole process."""
-    autocast = torch.is_autocast_enabled("cpu"), torch.are_deterministic_algorithms_enabled()
-    return torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(), *autocast
-
-
-def check_call(call, *args, allowed=allowed):
-    """The result of a call, or None where it refuses its arguments with a message."""
-    before = [snapshot(arg) for arg in args]
-    rng, torch_rng = np.random.get_state()[1].copy(), torch.get_rng_state()
-    before_modes = modes()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        filters = warnings.filters[:]
-        try:
-            result = call()
-        except Exception as error:
-            if not allowed(error):
-                raise
-            result = None
-        assert warnings.filters == filters
-    for arg, then in zip(args, before):
-        assert_unchanged(arg, then)
-    assert (np.random.get_state()[1] == rng).all()
-    assert torch.equal(torch.get_rng_state(), torch_rng)
-    assert modes() == before_modes
-    return result
+check_call = partial(checked, allowed=allowed)
 
 
 @pytest.mark.parametrize("kind", KINDS)

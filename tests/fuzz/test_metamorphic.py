@@ -26,9 +26,8 @@ def test_currency(kind, loss, power):
     unit = 10.0**power
     one = kind(loss=loss).fit(X, Y, cost=COST)
     other = kind(loss=loss).fit(X, Y, cost=COST * unit)
-    np.testing.assert_allclose(
-        other.predict_cost(X) / unit, one.predict_cost(X), rtol=2e-3, atol=2e-4
-    )
+    found = other.predict_cost(X) / unit
+    np.testing.assert_allclose(found, one.predict_cost(X), rtol=2e-3, atol=2e-4)
 
 
 @examples(12)
@@ -37,9 +36,8 @@ def test_currency(kind, loss, power):
 def test_a_fee_for_every_decision(kind, loss, fee):
     one = kind(loss=loss).fit(X, Y, cost=COST)
     other = kind(loss=loss).fit(X, Y, cost=COST + fee)
-    np.testing.assert_allclose(
-        other.predict_cost(X) - fee, one.predict_cost(X), rtol=2e-3, atol=2e-3 * (1 + fee)
-    )
+    found = other.predict_cost(X) - fee
+    np.testing.assert_allclose(found, one.predict_cost(X), rtol=2e-3, atol=2e-3 * (1 + fee))
 
 
 @examples(12)
@@ -50,9 +48,8 @@ def test_orders_of_training_rows(n, period, seed, stream):
     phase = np.arange(n) % period
     rows = (rng.lognormal(size=n) + 10.0 ** (3 * phase / period))[:, np.newaxis]
     tolerance = 0.0 if n <= MOST_SAMPLED else 0.02
-    low, high = (
-        np.quantile(rows, (SHARES + t).clip(0, 1), axis=0) for t in (-tolerance, tolerance)
-    )
+    shares = [(SHARES + shift).clip(0, 1) for shift in (-tolerance, tolerance)]
+    low, high = (np.quantile(rows, share, axis=0) for share in shares)
     for order in (np.arange(n), rows[:, 0].argsort(), phase.argsort(), rng.permutation(n)):
         statistics = FeatureStatistics()
         for block in np.array_split(rows[order], 3 if stream else 1):

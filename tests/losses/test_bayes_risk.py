@@ -5,9 +5,10 @@ from sklearn.datasets import make_classification
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn.costs._account import Costs
-from auxcst_sklearn.losses import BayesRisk, CrossEntropy, Target
+from auxcst_sklearn.losses import BayesRisk, Target
 from auxcst_sklearn.losses._bayes_risk import SampleRisk
 from auxcst_sklearn.metrics import mean_cost
+from tests.losses.formulas import softmax
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 N_CLASSES = 3
@@ -36,11 +37,6 @@ def numpy_tables(cost, label, weight):
                   for k in range(N_CLASSES)])
         for values in (cost - lowest[:, None], lowest)
     ]  # fmt: skip
-
-
-def softmax(values):
-    powers = np.exp(values - values.max())
-    return powers / powers.sum()
 
 
 def factors(a, b):
@@ -81,10 +77,8 @@ def test_gradient(problem):
     loss = of_samples(BayesRisk(), cost, label)
     outputs = torch.randn(20, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
-    assert torch.autograd.gradcheck(
-        lambda z: loss(z, Target(torch.from_numpy(cost), torch.from_numpy(label))),
-        outputs.requires_grad_(True),
-    )
+    target = Target(*map(torch.from_numpy, (cost, label)))
+    assert torch.autograd.gradcheck(lambda z: loss(z, target), outputs.requires_grad_(True))
 
 
 def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
@@ -144,23 +138,6 @@ def test_an_estimate_that_is_not_a_number_stays_in_its_row():
     assert loss.to_cost(outputs, None).isnan().all(dim=1).tolist() == [False, True, *[False] * 3]
 
 
-def test_a_cost_network_at_zero_changes_neither_costs_nor_gradient_of_class_costs(problem):
-    _, label, _ = problem
-    cost = torch.from_numpy(MATRIX[label])
-    above = torch.from_numpy(MATRIX)
-    loss = SampleRisk(
-        BayesRisk(), above, torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.bool)
-    )
-    logits = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    outputs = torch.cat([logits, torch.zeros(20, 6)], dim=1).requires_grad_(True)
-
-    loss(outputs, Target(cost, torch.from_numpy(label))).sum().backward()
-
-    np.testing.assert_allclose(outputs.grad[:, 3:], 0, atol=1e-15)
-    p = CrossEntropy(0.05).probabilities(logits)
-    np.testing.assert_allclose(loss.to_cost(outputs.detach(), None), p @ above)
-
-
 def individual_costs(n=600, seed=0):
     """Classes that overlap, and prices that depend on a feature, not on the class."""
     X, y = make_classification(
@@ -193,18 +170,16 @@ def test_the_network_of_the_classes_is_that_of_class_costs(problem):
     assert example.hidden_layers_ == repeated.hidden_layers_
     assert len(example.net_.module_.classes.hidden) == len(repeated.net_.module_.hidden) == 2
     assert [r.shape for r in example.staged_predict_cost(X)] == [(60, 3), (60, 3)]
-    n_first, n_both = (
-        sum(p.numel() for p in model.net_.module_.parameters()) for model in (repeated, example)
-    )
+    networks = repeated.net_.module_, example.net_.module_
+    n_first, n_both = (sum(p.numel() for p in network.parameters()) for network in networks)
     assert n_both == n_first + 2 * ((8 * 8 + 8) + (8 * 8 + 8) + (6 * 8 + 6))
 
 
 def test_pretrained_networks_take_costs_per_sample_by_their_class_means():
     X, y, cost = individual_costs(60)
 
-    model = CSAEPretrainedMLP(
-        1, 8, loss="bayes_risk", pretrain_epochs=1, max_epochs=2, random_state=0
-    ).fit(X, y, cost=cost)
+    few = {"pretrain_epochs": 1, "max_epochs": 2, "random_state": 0}
+    model = CSAEPretrainedMLP(1, 8, loss="bayes_risk", **few).fit(X, y, cost=cost)
 
     assert model.predict_cost(X).shape == (60, 3)
 
@@ -288,14 +263,9 @@ def test_another_unit_rescales_the_means(problem):
 
 def test_the_network_of_costs_starts_alike_with_and_without_heads():
     X, y, cost = individual_costs(60)
-    starts = [
-        CostSensitiveAuxMLP(
-            2, 8, alpha, max_epochs=1, learning_rate=1e-12, weight_decay=0, random_state=0
-        )
-        .fit(X, y, cost=cost)
-        .net_.module_.costs.state_dict()
-        for alpha in (0, 0.3)
-    ]
+    at_start = {"max_epochs": 1, "learning_rate": 1e-12, "weight_decay": 0, "random_state": 0}
+    models = [CostSensitiveAuxMLP(2, 8, alpha, **at_start) for alpha in (0, 0.3)]
+    starts = [model.fit(X, y, cost=cost).net_.module_.costs.parameters() for model in models]
 
-    for one, other in zip(*(start.values() for start in starts), strict=True):
+    for one, other in zip(*starts, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-8)

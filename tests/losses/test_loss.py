@@ -10,6 +10,7 @@ from auxcst_sklearn.losses import (
     CrossEntropy,
     LayerWiseLoss,
     OneSided,
+    SmoothOneSided,
     Softmin,
     Squared,
     Target,
@@ -25,13 +26,16 @@ from tests.losses.formulas import (
     torch_problem,
 )
 
-EVERY_LOSS = [*LOSSES.values(), Softmin(tau=0.3), CrossEntropy(smoothing=0.2)]
+EVERY_LOSS = [*LOSSES.values(), SmoothOneSided(tau=2.0), Softmin(tau=0.3), Softmin(tau=50)]
+EVERY_LOSS.append(CrossEntropy(smoothing=0.2))
 
 
 INDEPENDENT = {
     OneSided(): one_sided,
     LOSSES["smooth_one_sided"]: smooth_one_sided,
+    SmoothOneSided(tau=2.0): lambda r, c, label: smooth_one_sided(r, c, label, tau=2),
     LOSSES["softmin"]: softmin,
+    Softmin(tau=50): lambda r, c, label: softmin(r, c, label, tau=50),
     Softmin(tau=0.3): lambda r, c, label: softmin(r, c, label, tau=0.3),
     Squared(): squared,
     CrossEntropy(): cross_entropy,

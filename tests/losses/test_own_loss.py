@@ -11,14 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn.losses import (
-    CrossEntropy,
-    Loss,
-    OneSided,
-    ProbabilisticLoss,
-    SmoothOneSided,
-    Target,
-)
+from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, SmoothOneSided, Target
 from tests.factories import QUICK
 
 COSTS = np.abs(np.subtract.outer(np.arange(5), np.arange(5))).astype(float)
@@ -87,12 +80,10 @@ def test_costs_follow_from_the_probabilities(digits):
 
 def test_biases_start_at_the_frequencies(digits):
     X, y = digits
-    start = small(Focal()).fit(X, y).net_
-    statistics = start.statistics
+    statistics = small(Focal()).fit(X, y).net_.statistics
 
-    torch.testing.assert_close(
-        Focal().start_bias(statistics), torch.as_tensor(statistics.prior).log()
-    )
+    expected = torch.as_tensor(statistics.prior).log()
+    torch.testing.assert_close(Focal().start_bias(statistics), expected)
 
 
 def test_a_loss_of_fewer_outputs_than_classes(graded):
@@ -119,13 +110,6 @@ def test_probabilities_of_grades_are_those_of_the_loss():
 def test_losses_of_other_numbers_of_outputs_do_not_go_together(graded):
     with pytest.raises(ValueError, match="have 4 and 5 outputs .* Leave aux_loss out"):
         small(Grades(), aux_loss=CrossEntropy()).fit(*graded)
-
-
-def test_the_interface_of_a_loss_is_what_is_called():
-    for name in ("n_outputs", "to_cost", "start_bias"):
-        assert hasattr(Loss, name)
-    assert OneSided().n_outputs(3, 5) == 5
-    assert CrossEntropy().n_outputs(3, 5) == 3
 
 
 class Powered(Focal):

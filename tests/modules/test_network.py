@@ -11,15 +11,6 @@ from auxcst_sklearn.modules._network import ClassAndCostNetwork, SideBySide
 from auxcst_sklearn.modules.wrapping import WrappedNetwork
 
 
-def test_start_at_sets_the_biases_of_all_heads():
-    network = AuxMLP(5, 3, width=[7, 6], head_layers=[0])
-
-    network.start_at(torch.tensor([1.0, 2, 3]), torch.tensor([4.0, 5, 6]))
-
-    assert network.output.bias.flatten().tolist() == [1, 2, 3]
-    assert network.heads["hidden1"].bias.flatten().tolist() == [4, 5, 6]
-
-
 def make_networks(n=3, n_outputs=4, hidden_layers=("stage1.block1",)):
     torch.manual_seed(0)
     parts = [(ImageLayer((1, 6, 6)), ResidualCNN((1, 6, 6), channels=(3, 5))) for _ in range(n)]
@@ -70,10 +61,11 @@ def test_heads_of_all_networks_are_rescaled():
 
 
 def test_the_precision_is_that_of_all_networks():
-    several = SideBySide(make_networks())
+    several, pair = SideBySide(make_networks()), twin()
     several.set_precision(True)
+    pair.set_precision(True)
 
-    assert all(network.bf16 for network in several.networks)
+    assert all(network.bf16 for network in (*several.networks, pair.classes, pair.costs))
 
 
 def test_tensors_of_each_network_are_its_own():
@@ -121,14 +113,6 @@ def test_the_second_network_starts_at_zero():
     assert network.classes.output.bias.flatten().tolist() == [1, 2, 3]
     assert network.classes.heads["hidden1"].bias.flatten().tolist() == [4, 5, 6]
     assert torch.equal(network(torch.randn(1, 5, 4))[:, :, 3:], torch.zeros(1, 5, 6))
-
-
-def test_the_precision_of_a_pair_is_that_of_both():
-    network = twin()
-    network.set_precision(True)
-
-    assert network.classes.bf16
-    assert network.costs.bf16
 
 
 def test_several_pairs_give_what_each_gives_alone():

@@ -89,16 +89,6 @@ def test_many_levels_have_vectors_and_rare_ones_share_one():
     assert inputs.table.grad[0, 0].tolist() == [3.0] * size
 
 
-def test_a_network_with_categories_keeps_its_vectors():
-    inputs = feature_input()
-    network = AuxMLP(inputs.n_outputs, 3, width=[4], head_layers=[], inputs=inputs).eval()
-
-    copy = pickle.loads(pickle.dumps(network))
-
-    x = ROWS.unsqueeze(0)
-    assert torch.equal(copy(x), network(x))
-
-
 @pytest.mark.parametrize("n_sets", [1, 3])
 @pytest.mark.parametrize("many", [[], [(3, [True, True, False, True])]])
 def test_networks_see_their_own_vectors_and_bins(many, n_sets):

@@ -3,9 +3,28 @@
 import json
 
 import numpy as np
-import onnxruntime
+import pandas as pd
+import pytest
+
+pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
+pytest.importorskip("torch", minversion="2.7")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 N = 2_000
+
+
+def table(n, seed):
+    """Strings with missing ones, of few and of very many kinds, numbers with gaps, integers."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "size": rng.normal(size=n),
+            "gap": np.where(rng.uniform(size=n) < 0.2, np.nan, rng.normal(size=n)),
+            "colour": rng.choice(np.array(["red", "green", "blue", None], object), size=n),
+            "shop": np.array([f"s{i}" for i in np.minimum(rng.geometric(0.01, n), 400)], object),
+            "rank": rng.integers(5, size=n),
+        }
+    )
 
 
 def run(file, X, **more):

@@ -4,7 +4,6 @@ import logging
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
@@ -24,27 +23,9 @@ from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClas
 from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp, small_stack
-
-pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
-pytest.importorskip("torch", minversion="2.7")
-pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-from tests.onnx.files import run
+from tests.onnx.files import run, table
 
 Rule, Ensemble = BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
-
-
-def table(n, seed):
-    """Strings with missing ones, of few and of very many kinds, numbers with gaps, integers."""
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "size": rng.normal(size=n),
-            "gap": np.where(rng.uniform(size=n) < 0.2, np.nan, rng.normal(size=n)),
-            "colour": rng.choice(np.array(["red", "green", "blue", None], object), size=n),
-            "shop": np.array([f"s{i}" for i in np.minimum(rng.geometric(0.01, n), 400)], object),
-            "rank": rng.integers(5, size=n),
-        }
-    )
 
 
 def labels(X, n_classes):
@@ -166,9 +147,8 @@ def test_a_class_that_a_fold_lacks_has_its_column():
 
 
 def test_a_calibrated_network_and_no_line_of_noise(capfd, recwarn, caplog):
-    model = Rule(small_mlp(), cost_matrix=COSTS[2], calibration="sigmoid", cv=2).fit(
-        X, labels(X, 2)
-    )
+    model = Rule(small_mlp(), cost_matrix=COSTS[2], calibration="sigmoid", cv=2)
+    model.fit(X, labels(X, 2))
     recwarn.clear()
     with caplog.at_level(logging.WARNING):
         file = to_onnx(model, X[:5])
@@ -183,20 +163,21 @@ class OwnForest(RandomForestClassifier):
         return super().predict_proba(X)[:, ::-1]
 
 
-def test_what_cannot_be_converted_is_named():
-    y, mixed = (
-        labels(X, 2),
-        make_column_transformer((StandardScaler(), ["size"]), ("passthrough", ["colour"])),
-    )
-    inputs = {"numbers": NUMBERS, "table": X[["size", "colour"]].astype({"colour": "category"})}
-    for model, rows, message in (
+STRINGS = make_column_transformer((StandardScaler(), ["size"]), ("passthrough", ["colour"]))
+
+
+@pytest.mark.parametrize(
+    ("classifier", "rows", "message"),
+    [
+        (OwnForest(3), NUMBERS, "OwnForest cannot be converted by skl2onnx: .*OwnForest.*own conv"),
         (
-            Rule(OwnForest(3)),
-            "numbers",
-            "OwnForest cannot be converted by skl2onnx: .*OwnForest.*by its own converter; see",
+            make_pipeline(STRINGS, TableBoosting(categorical_features=[1])),
+            X[["size", "colour"]].astype({"colour": "category"}),
+            "strings",
         ),
-        (Rule(make_pipeline(mixed, TableBoosting(categorical_features=[1]))), "table", "strings"),
-    ):
-        model.fit(inputs[rows], y)
-        with pytest.raises(ValueError, match=message):
-            to_onnx(model, inputs[rows])
+    ],
+)
+def test_what_cannot_be_converted_is_named(classifier, rows, message):
+    model = Rule(classifier).fit(rows, labels(X, 2))
+    with pytest.raises(ValueError, match=message):
+        to_onnx(model, rows)

@@ -63,9 +63,8 @@ def started(*command, folder=None):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, *map(str, command), "--port", str(port)]
-    process = subprocess.Popen(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(SCRIPT.parent)}
-    )
+    variables = {**os.environ, "PYTHONPATH": str(SCRIPT.parent)}
+    process = subprocess.Popen(command, cwd=folder, env=variables)
     try:
         yield wait_for(f"http://127.0.0.1:{port}", process)
     finally:
@@ -112,6 +111,19 @@ def post(url, body):
         return error.code, json.load(error)
 
 
+def decided(url, body):
+    """The decisions for rows that the service takes, and its whole answer."""
+    status, found = post(url, body)
+    assert status == 200
+    return [answer["decision"] for answer in found["answers"]], found
+
+
+def written(model, X, folder, costs=None):
+    """The file of a model, as the service reads it."""
+    to_onnx(model, X, folder / "model.onnx")
+    return read(folder / "model.onnx", costs)
+
+
 def as_json(X):
     records = X.astype(object).where(X.notna(), None).to_dict("records")
     return [{name: getattr(v, "item", lambda v=v: v)() for name, v in r.items()} for r in records]
@@ -130,35 +142,29 @@ def test_eight_clients_get_the_costs_of_the_model(model, service):
     np.testing.assert_allclose(p, model.predict_proba(X), atol=1e-6)
 
 
+FINE = {"amount": 1.0, "country": "NL", "hour": 1}
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
         (b"{", "not a row"),
-        ({"amount": "nan", "country": "NL", "hour": 1}, "amount holds NaN instead of null; expec"),
-        ({"amount": "1e999", "country": "NL", "hour": 1}, "amount holds a number that is too"),
+        ({**FINE, "amount": "nan"}, "amount holds NaN instead of null; expec"),
+        ({**FINE, "amount": "1e999"}, "amount holds a number that is too"),
         ({"rows": []}, 'expected {"rows": [...]}'),
-        (
-            {"rows": [{}], "capacity": {}, "shadow_prices": {}},
-            'one of "capacity" and "shadow_prices"',
-        ),
+        ({"rows": [{}], "capacity": {}, "shadow_prices": {}}, 'one of "capacity" and "shadow_pr'),
         ({"rows": [7]}, "row 0: a row is no JSON object"),
         ([1, 2], "a row is no JSON object"),
         ({"amount": 1.0, "country": "NL"}, r"inputs ['hour'] are missing"),
-        (
-            {"amount": 1.0, "country": "NL", "hour": 1, "shadow_prices": {}},
-            "inputs ['shadow_prices'] are unknown",
-        ),
-        (
-            {"amount": 1.0, "country": "NL", "hour": 1, "cost_matrices": 2},
-            "inputs ['cost_matrices']",
-        ),
-        ({"amount": "much", "country": "NL", "hour": 1}, "amount holds 'much'; expected a number"),
-        ({"amount": [1, 2], "country": "NL", "hour": 1}, "amount has shape (2,); expected (1,)"),
-        ({"amount": 1.0, "country": 7, "hour": 1}, "country holds 7; expected a string or null"),
+        ({**FINE, "shadow_prices": {}}, "inputs ['shadow_prices'] are unknown"),
+        ({**FINE, "cost_matrices": 2}, "inputs ['cost_matrices']"),
+        ({**FINE, "amount": "much"}, "amount holds 'much'; expected a number"),
+        ({**FINE, "amount": [1, 2]}, "amount has shape (2,); expected (1,)"),
+        ({**FINE, "country": 7}, "country holds 7; expected a string or null"),
         (b'{"amount": NaN, "country": "NL", "hour": 1}', "amount holds NaN"),
         (b'{"amount": 1e999, "country": "NL", "hour": 1}', "amount holds a number that is too"),
         (b"[" * 100_000, "not a row"),
-        ({"amount": 1.0, "country": "\ud800", "hour": 1}, "surrogates not allowed"),
+        ({**FINE, "country": "\ud800"}, "surrogates not allowed"),
         ({"\ud800": 1}, "are missing"),
     ],
 )
@@ -173,15 +179,12 @@ def test_decisions_other_than_the_classes(tmp_path):
     X, cost = rng.normal(size=(60, 2)), rng.uniform(size=(60, 2, 3))
     y = np.where(X[:, 0] > 0, "stop", "pay")
     model = BayesMinimumRiskClassifier(decisions=["wave", "ask", "block"]).fit(X, y, cost=cost)
-    to_onnx(model, X, tmp_path / "model.onnx")
-    decider = read(tmp_path / "model.onnx")
+    decider = written(model, X, tmp_path)
     rows = [{"X": x, "cost_matrices": c} for x, c in zip(X.tolist(), cost.tolist())]
     found = [decider.decide(decider.arrays(row)) for row in rows]
     assert [answer["decision"] for answer in found] == model.decide(X, cost=cost).tolist()
-    np.testing.assert_allclose(
-        [[answer["cost"][label] for label in model.decisions_] for answer in found],
-        model.predict_cost(X, cost=cost),
-    )
+    costs = [[answer["cost"][label] for label in model.decisions_] for answer in found]
+    np.testing.assert_allclose(costs, model.predict_cost(X, cost=cost))
     assert set(found[0]["probability"]) == {"pay", "stop"}
 
 
@@ -189,10 +192,8 @@ def test_rows_without_finite_costs_get_a_reason(tmp_path):
     rng = np.random.default_rng(0)
     X, cost = rng.normal(size=(60, 2)), rng.uniform(size=(60, 2, 2))
     y = (X[:, 0] > 0).astype(int)
-    to_onnx(small_stack().fit(X, y, cost=cost), X, tmp_path / "model.onnx")
-    decider = read(tmp_path / "model.onnx")
-    matrix = [[0, 1], [2, 0]]
-    row = {"X": [1, 2], "cost_matrices": matrix}
+    decider = written(small_stack().fit(X, y, cost=cost), X, tmp_path)
+    row = {"X": [1, 2], "cost_matrices": [[0, 1], [2, 0]]}
     assert decider.decide(decider.arrays(row))["decision"] in (0, 1)
     for wrong in ({"X": [1, 1e39]}, {"cost_matrices": [[0, None], [2, 0]]}):
         with pytest.raises(ValueError, match="too large, or missing where none may be"):
@@ -264,10 +265,8 @@ def test_rows_as_a_csv_has_them(desk, tmp_path):
     X = claims(50, 1)
     rows = as_strings(X, tmp_path / "claims.csv")
     assert {type(value) for row in rows for value in row.values()} == {str}
-    status, found = post(url, {"rows": rows})
+    decisions, found = decided(url, {"rows": rows})
     C = cost_matrices(terms_of(X))
-    assert status == 200
-    decisions = [answer["decision"] for answer in found["answers"]]
     assert decisions == network.decide(X[READ], cost=C).tolist()
     assert len(set(decisions)) > 1
     costs = [list(answer["cost"].values()) for answer in found["answers"]]
@@ -292,9 +291,9 @@ def costs_of_rows():
 
 def test_costs_need_a_file_that_reads_them(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
-    to_onnx(small_stack().fit(X, X[:, 0] > 0), X, tmp_path / "model.onnx")
+    model = small_stack().fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match="no input cost_matrices"):
-        read(tmp_path / "model.onnx", costs_of_rows())
+        written(model, X, tmp_path, costs_of_rows())
 
 
 def test_costs_with_labels_have_the_order_of_the_file(desk):
@@ -319,19 +318,15 @@ def test_limits_of_a_batch_and_prices_of_the_day_before(desk, tmp_path):
     limits = {"investigate": 4, "call": 0.1}
     C = cost_matrices(terms_of(yesterday))
 
-    status, found = post(url, {"rows": rows, "capacity": limits})
+    decisions, found = decided(url, {"rows": rows, "capacity": limits})
 
-    assert status == 200
-    decisions = [answer["decision"] for answer in found["answers"]]
     assert decisions == network.decide(yesterday[READ], cost=C, capacity=limits).tolist()
     assert decisions.count("investigate") == 4
     expected = network.predict_cost(yesterday[READ], cost=C)
     prices = shadow_prices(expected, limits, decisions=network.decisions_)
     assert found["shadow_prices"] == pytest.approx(prices, rel=1e-4)
 
-    status, found = post(url, {"rows": later, "shadow_prices": found["shadow_prices"]})
-    assert status == 200
-    decisions = [answer["decision"] for answer in found["answers"]]
+    decisions, _ = decided(url, {"rows": later, "shadow_prices": found["shadow_prices"]})
     C = cost_matrices(terms_of(today))
     assert decisions == network.decide(today[READ], cost=C, shadow_prices=prices).tolist()
     assert decisions != network.decide(today[READ], cost=C).tolist()
@@ -373,13 +368,9 @@ def test_a_wrong_field_is_named(desk, change, about):
 def test_gaps(desk):
     _, _, url = desk
     assert post(url, {**ROW, "age": "", "region": None, "days": None})[0] == 200
-    status, found = post(url, {**ROW, "claim_amount": None})
-    assert (status, "the costs of a row cannot be computed, TypeErr" in found["error"]) == (
-        422,
-        True,
-    )
-    status, found = post(url, {**ROW, "claim_amount": "nan"})
-    assert (status, "cost_matrices holds NaN" in found["error"]) == (422, True)
+    for amount, reason in ((None, "cannot be computed, TypeErr"), ("nan", "matrices holds NaN")):
+        status, found = post(url, {**ROW, "claim_amount": amount})
+        assert (status, reason in found["error"]) == (422, True)
     status, found = post(url, {"rows": [ROW, ROW, {**ROW, "claim_amount": ""}]})
     assert (status, found["row"]) == (422, 2)
 
@@ -388,10 +379,7 @@ def test_gaps(desk):
     ("limits", "reason"),
     [
         ({"capacity": {"phone": 1}}, "expected numbers from 0 on for some of ['pay', 'call', 'inv"),
-        (
-            {"shadow_prices": {"call": -1}},
-            "shadow_prices holds {'call': -1}; expected numbers from 0 on",
-        ),
+        ({"shadow_prices": {"call": -1}}, "shadow_prices holds {'call': -1}; expected numb"),
         ({"shadow_prices": {"call": "much"}}, "expected numbers from 0 on"),
         ({"capacity": [1]}, "capacity holds [1]; expected numbers"),
         ({"capacity": {"pay": 0, "call": 0, "investigate": 0}}, "capacity"),
@@ -408,14 +396,10 @@ def test_whole_numbers_of_a_pipeline(tmp_path):
     X = pd.DataFrame({"shop": [1, 2, 3, 4] * 20})
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     model = make_pipeline(encoder, BayesMinimumRiskClassifier()).fit(X, X["shop"] > 2)
-    to_onnx(model, X, tmp_path / "model.onnx")
-    decider = read(tmp_path / "model.onnx")
-    is_one = {
-        decider.decide(decider.arrays({"shop": s}))["cost"]["True"] for s in (1, "True", True)
-    }
-    assert len(is_one) == 1
+    decider = written(model, X, tmp_path)
+    assert len({decider.answer({"shop": s})["cost"]["True"] for s in (1, "True", True)}) == 1
     for shop in (3, "3"):
-        assert decider.decide(decider.arrays({"shop": shop}))["decision"] is True
+        assert decider.answer({"shop": shop})["decision"] is True
     with pytest.raises(ValueError, match="shop holds 'x'; expected a number"):
         decider.arrays({"shop": "x"})
 
@@ -440,9 +424,7 @@ def words(tmp_path_factory):
     X = {"ids": ids, "attention_mask": np.ones((60, 6), int), "flag": ids[:, 0] > 9}
     X["amount"] = rng.normal(size=60)
     model = CostSensitiveAuxNet(Words, max_epochs=2, random_state=0).fit(X, ids[:, 1] % 2)
-    path = tmp_path_factory.mktemp("words") / "model.onnx"
-    to_onnx(model, X, path)
-    return model, read(path)
+    return model, written(model, X, tmp_path_factory.mktemp("words"))
 
 
 def test_arrays_by_name_of_any_length(words):
@@ -486,11 +468,11 @@ def test_a_text_is_a_row(tmp_path):
     texts = ["pay my bill", "lost card", "card stolen", "bill payment"] * 10
     rule = BayesMinimumRiskClassifier(cost_matrix=[[0, 1], [3, 0]])
     model = make_pipeline(TfidfVectorizer(), rule).fit(texts, ["bill", "card", "card", "bill"] * 10)
-    to_onnx(model, texts, tmp_path / "model.onnx")
-    found = read(tmp_path / "model.onnx").answer({"rows": [{"X": text} for text in texts[:4]]})
+    decider = written(model, texts, tmp_path)
+    found = decider.answer({"rows": [{"X": text} for text in texts[:4]]})
     assert [answer["decision"] for answer in found["answers"]] == model.predict(texts[:4]).tolist()
     with pytest.raises(ValueError, match="X holds 7; expected a string"):
-        read(tmp_path / "model.onnx").answer({"X": 7})
+        decider.answer({"X": 7})
 
 
 def rounded(answer):

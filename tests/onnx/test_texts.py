@@ -14,39 +14,23 @@ from sklearn.pipeline import make_pipeline
 from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp
-
-pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
-pytest.importorskip("torch", minversion="2.7")
-pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 from tests.onnx.files import run
 from tests.onnx.unusual import with_unusual
 
 # Words of one letter, capitals, accents, digits, punctuation, and no word at all.
-TEXTS = [
-    "Pay a bill",
-    "lost card",
-    "CARD Été stolen",
-    "bill payment 2nd",
-    "Where's my card?",
-    "I pay the été_bill",
-    "?",
-    "",
-] * 6
+TEXTS = ["Pay a bill", "lost card", "CARD Été stolen", "bill payment 2nd", "Where's my card?"]
+TEXTS = [*TEXTS, "I pay the été_bill", "?", ""] * 6
 Y = np.array(["card" if "card" in text.lower() else "bill" for text in TEXTS])
 RULE = {"cost_matrix": [[0, 1], [3, 0]]}
+BAYES = BayesMinimumRiskClassifier(LogisticRegression(), **RULE)
 # Texts that X of to_onnx does not hold.
 OTHERS = ["a b c pay my CARD", "ÉTÉ été", "unheard of", "card-card", "2nd 2nd bill", "x"]
 MODELS = {
-    "rule at the end": make_pipeline(
-        TfidfVectorizer(), BayesMinimumRiskClassifier(LogisticRegression(), **RULE)
-    ),
+    "rule at the end": make_pipeline(TfidfVectorizer(), BAYES),
     "rule around": BayesMinimumRiskClassifier(
         make_pipeline(TfidfVectorizer(), LogisticRegression()), **RULE
     ),
-    "pairs of words": make_pipeline(
-        CountVectorizer(ngram_range=(1, 2), binary=True),
-        BayesMinimumRiskClassifier(LogisticRegression(), **RULE),
-    ),
+    "pairs of words": make_pipeline(CountVectorizer(ngram_range=(1, 2), binary=True), BAYES),
     "network": make_pipeline(TfidfVectorizer(), small_mlp(**RULE)),
 }
 
@@ -71,7 +55,7 @@ def test_texts_are_an_input_of_strings(kind, make):
 def test_texts_beside_numbers():
     X = pd.DataFrame({"text": TEXTS, "size": np.arange(len(TEXTS)) / 10})
     steps = make_column_transformer((TfidfVectorizer(), "text"), ("passthrough", ["size"]))
-    model = make_pipeline(steps, BayesMinimumRiskClassifier(LogisticRegression(), **RULE))
+    model = make_pipeline(steps, BAYES)
     found = run(to_onnx(model.fit(X, Y), X), X)
     np.testing.assert_allclose(found["probability"], model.predict_proba(X), atol=1e-5)
 
@@ -86,12 +70,12 @@ def test_texts_beside_numbers():
     ids=["stop words", "logarithm", "characters"],
 )
 def test_words_that_the_file_would_read_otherwise_are_refused(words):
-    model = make_pipeline(words, BayesMinimumRiskClassifier(LogisticRegression(), **RULE))
+    model = make_pipeline(words, BAYES)
     with pytest.raises(ValueError, match="differs from the model .* converted TfidfVectorizer"):
         to_onnx(model.fit(TEXTS, Y), with_unusual(np.array(TEXTS, object)))
     X = pd.DataFrame({"text": TEXTS, "size": np.arange(len(TEXTS)) / 10})
     steps = make_column_transformer((words, "text"), ("passthrough", ["size"]))
-    model = make_pipeline(steps, BayesMinimumRiskClassifier(LogisticRegression(), **RULE))
+    model = make_pipeline(steps, BAYES)
     with pytest.raises(ValueError, match="differs from the model .* converted ColumnTransformer"):
         to_onnx(model.fit(X, Y), with_unusual(X))
 

@@ -62,15 +62,6 @@ def test_batches_of_a_stack_hold_those_of_every_set():
         assert all(torch.equal(a, b) for a, b in zip(target[:3], expected[:3]))
 
 
-def test_targets_without_weights_are_joined():
-    targets = [make_rows()[torch.tensor(index)][1] for index in ([0, 1], [2, 3])]
-
-    joined = join_targets(targets)
-
-    assert joined.weight is None
-    assert joined.label.tolist() == [0, 1, 2, 2]
-
-
 @pytest.mark.parametrize(("n_sets", "expected"), [(1, 8), (2, 4), (5, 1), (50, 1)])
 def test_batches_to_evaluate_are_bounded_in_bytes(monkeypatch, n_sets, expected):
     rows, net = make_rows(), small_mlp().fit(X, np.arange(len(X)) % 2).net_

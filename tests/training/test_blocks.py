@@ -34,7 +34,7 @@ def row_numbers(x):
     return (x[..., 0] / D).long()
 
 
-def test_an_epoch_has_each_row_once_with_its_label_and_weight(rows):
+def test_an_epoch_has_each_row_once_with_its_label_and_weight_and_batches_mix_blocks(rows):
     assert rows.in_blocks
     batches = BlockBatches([rows], 64, generators(1))
     found = list(batches)
@@ -43,17 +43,13 @@ def test_an_epoch_has_each_row_once_with_its_label_and_weight(rows):
     seen = torch.cat([row_numbers(x[0]) for x, _ in found])
     assert sorted(seen.tolist()) == list(range(N))
     assert (seen != torch.arange(N)).float().mean() > 0.9
+    assert all(len(set((row_numbers(x[0]) // 7).tolist())) > 8 for x, _ in found)  # blocks
     label = torch.cat([target.label for _, target in found])
     assert (label == seen % 4).all()
     weight = torch.cat([target.weight for _, target in found])
     np.testing.assert_allclose(weight, (seen + 1).numpy() / ((N + 1) / 2), rtol=1e-6)
     again = torch.cat([row_numbers(x[0]) for x, _ in batches])
     assert (again != seen).any()
-
-
-def test_rows_of_a_batch_come_from_many_blocks(rows):
-    for x, _ in BlockBatches([rows], 64, generators(1)):
-        assert len(set((row_numbers(x[0]) // 7).tolist())) > 8
 
 
 def test_networks_of_a_stack_see_all_but_their_folds(rows):

@@ -3,7 +3,6 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import make_classification
 from sklearn.metrics import get_scorer
 from skorch.callbacks import (
     BatchScoring,
@@ -18,22 +17,22 @@ from skorch.callbacks import (
 from auxcst_sklearn._training.batches import Batches
 from auxcst_sklearn._training.state import without_training_state
 from tests.factories import small_mlp
-
-
-@pytest.fixture
-def data():
-    return make_classification(200, n_classes=3, n_informative=5, random_state=0)
+from tests.training.stopping import stop_at
 
 
 class Recorder(Callback):
     def __init__(self):
         self.events = []
 
-    def on_batch_end(self, net, batch, training, loss, y_pred, **kwargs):
-        self.events.append(("batch", training, len(batch[0]), y_pred.shape, float(loss)))
+    def on_batch_begin(self, net, batch, training, **kwargs):
+        self.events.append(("begin", training, batch))
 
-    def on_grad_computed(self, net, named_parameters, **kwargs):
-        self.events.append(("gradient", all(p.grad is not None for _, p in named_parameters)))
+    def on_batch_end(self, net, batch, training, loss, y_pred, **kwargs):
+        self.events.append(("batch", training, batch, y_pred.shape, float(loss)))
+
+    def on_grad_computed(self, net, named_parameters, batch, **kwargs):
+        has_gradients = all(p.grad is not None for _, p in named_parameters)
+        self.events.append(("gradient", has_gradients, batch))
 
     def on_epoch_end(self, net, **kwargs):
         self.events.append(("epoch", net.history[-1, "train_loss"]))
@@ -41,56 +40,16 @@ class Recorder(Callback):
 
 def test_callbacks_are_called_for_batches_gradients_and_epochs(data):
     recorder = Recorder()
-
     small_mlp(callbacks=[recorder], batch_size=150, max_epochs=1).fit(*data)
 
-    kinds = [event[0] for event in recorder.events]
-    assert kinds == ["gradient", "batch", "gradient", "batch", "epoch"]
-    assert recorder.events[0] == ("gradient", True)
-    assert recorder.events[1][1:4] == (True, 150, (150, 3))
-    mean = (150 * recorder.events[1][4] + 50 * recorder.events[3][4]) / 200
-    assert recorder.events[4][1] == pytest.approx(mean)
-
-
-class Reader(Callback):
-    def __init__(self):
-        self.seen = []
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        self.seen.append(batch)
-
-    def on_batch_end(self, net, batch, training, **kwargs):
-        self.seen.append(batch)
-
-    def on_grad_computed(self, net, named_parameters, batch, **kwargs):
-        self.seen.append(batch)
-
-
-def test_callbacks_get_a_batch_as_inputs_and_labels(data):
-    callback = Reader()
-    small_mlp(max_epochs=1, callbacks=[callback]).fit(*data)
-
-    for x, y in callback.seen:
-        assert x.shape == (len(y), data[0].shape[1])
-        assert y.dtype == torch.int64
-        assert y.dim() == 1
-    assert len(callback.seen) % 3 == 0
-
-
-class StopAfter(Callback):
-    def __init__(self, error):
-        self.error = error
-
-    def on_epoch_end(self, net, **kwargs):
-        if len(net.history) == 2:
-            raise self.error
-
-
-def test_a_callback_may_stop_the_training(data):
-    estimator = small_mlp(callbacks=[StopAfter(KeyboardInterrupt())], max_epochs=5).fit(*data)
-
-    assert len(estimator.history_) == 2
-    assert estimator.predict(data[0]).shape == (200,)
+    *calls, epoch = recorder.events
+    assert [event[0] for event in calls] == ["begin", "gradient", "batch"] * 2
+    for (_, flag, (x, y), *_), n in zip(calls, [150] * 3 + [50] * 3):
+        assert flag
+        assert (x.shape, y.shape, y.dtype) == ((n, data[0].shape[1]), (n,), torch.int64)
+    assert calls[2][3] == (150, 3)
+    mean = (150 * calls[2][4] + 50 * calls[5][4]) / 200
+    assert epoch == ("epoch", pytest.approx(mean))
 
 
 def test_an_interrupt_by_the_user_gets_through(data, monkeypatch):
@@ -113,14 +72,12 @@ def test_skorch_callbacks_work(data):
     schedule = LRScheduler("StepLR", step_size=1, gamma=0.1)
     clipping = GradientNormClipping(1e-8)
 
-    estimator = small_mlp(
-        callbacks=[schedule, ("clip", clipping)], schedule="constant", learning_rate=1e-3
-    ).fit(*data)
+    constant = {"schedule": "constant", "learning_rate": 1e-3}
+    estimator = small_mlp(callbacks=[schedule, ("clip", clipping)], **constant).fit(*data)
 
     assert estimator.net_.optimizer_.param_groups[0]["lr"] == pytest.approx(1e-6)
-    assert [record["event_lr"] for record in estimator.history_] == pytest.approx(
-        [1e-3, 1e-4, 1e-5]
-    )
+    rates = [record["event_lr"] for record in estimator.history_]
+    assert rates == pytest.approx([1e-3, 1e-4, 1e-5])
 
 
 def test_two_schedules_are_an_error(data):
@@ -175,9 +132,8 @@ def test_scores_of_epochs_and_batches(data, on_train):
 
     model = small_mlp(early_stopping=True, callbacks=callbacks).fit(*data)
 
-    assert [(record["epoch"], record["batch"]) for record in model.net_.history] == [
-        (0.25, 0.25)
-    ] * 3
+    scores = [(record["epoch"], record["batch"]) for record in model.net_.history]
+    assert scores == [(0.25, 0.25)] * 3
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", get_scorer("accuracy")])
@@ -187,19 +143,14 @@ def test_scorers_of_scikit_learn_are_refused_by_name(data, scoring):
         small_mlp(callbacks=[callback]).fit(*data)
 
 
-class StopAt(Callback):
-    def __init__(self, method):
-        setattr(self, method, self.stop)
+@pytest.mark.parametrize(
+    ("method", "n_epochs"), [("on_train_begin", 0), ("on_epoch_end", 2), ("on_train_end", 3)]
+)
+def test_a_callback_may_stop_the_training(data, method, n_epochs):
+    model = small_mlp(callbacks=[stop_at(method, n_epochs)]).fit(*data)
 
-    def stop(self, net, **kwargs):
-        raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("method", ["on_train_begin", "on_train_end"])
-def test_a_callback_may_stop_at_either_end_of_the_training(data, method):
-    model = small_mlp(callbacks=[StopAt(method)]).fit(*data)
-
-    assert len(model.history_) == (0 if method == "on_train_begin" else 3)
+    assert len(model.history_) == n_epochs
+    assert model.predict(data[0]).shape == (200,)
 
 
 class Counter(Callback):
@@ -213,19 +164,12 @@ class Counter(Callback):
 
 def test_callbacks_are_saved_without_what_a_training_left_in_them(data):
     counter = Counter()
-    model = small_mlp(callbacks=[("count", counter)]).fit(*data)
+    callbacks = [("count", counter)]
+    model = small_mlp(callbacks=callbacks).fit(*data)
 
     name, saved = without_training_state(model.callbacks)[0]
 
     assert counter.count_ > 0
     assert (name, vars(saved)) == ("count", {"log": None})
     assert vars(pickle.loads(pickle.dumps(model)).callbacks[0][1]) == {"log": None}
-
-
-def test_a_pickle_leaves_the_callbacks_of_the_estimator_alone():
-    callbacks = [Callback()]
-    estimator = small_mlp(callbacks=callbacks)
-
-    pickle.dumps(estimator)
-
-    assert estimator.callbacks is callbacks
+    assert model.callbacks is callbacks

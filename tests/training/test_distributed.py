@@ -113,10 +113,8 @@ def test_later_fits_of_a_search_that_catches_the_error_raise(results):
         assert "All the 4 fits failed" in of_rank["search"]
         assert "1 fits failed" in of_rank["search"]
         assert cause in of_rank["search"]
-        assert (
-            f"left its torch.distributed group, because a fit failed ({cause}"
-            in (of_rank["after_it"])
-        )
+        message = f"left its torch.distributed group, because a fit failed ({cause}"
+        assert message in of_rank["after_it"]
 
 
 def test_the_death_of_a_process_ends_the_others(together):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from skorch.callbacks import Callback
 
 from auxcst_sklearn._training.plan import RATES
 from auxcst_sklearn._training.schedule import LEAST, EarlyStopping, Plateaus
 from tests.factories import small_mlp
+from tests.training.stopping import stop_at
 
 
 class Net:
@@ -66,31 +66,16 @@ def test_without_an_epoch_the_weights_stay():
     assert net.weight.sum() == 0
 
 
-class StopAtTheEnd(Callback):
-    def on_train_end(self, net, **kwargs):
-        raise KeyboardInterrupt
-
-
 def test_a_callback_that_interrupts_at_the_end_does_not_keep_the_best_weights_away(problem):
     stopping = {"early_stopping": True, "validation_fraction": 0.5, "patience": 3}
     parameters = {**stopping, "max_epochs": 30, "learning_rate": 0.1, "schedule": "constant"}
 
     plain = small_mlp(**parameters).fit(problem.X, problem.y)
-    interrupted = small_mlp(**parameters, callbacks=[StopAtTheEnd()]).fit(problem.X, problem.y)
+    ended = small_mlp(**parameters, callbacks=[stop_at("on_train_end")])
+    ended.fit(problem.X, problem.y)
 
     assert len(plain.history_) < 30
-    np.testing.assert_array_equal(
-        interrupted.predict_cost(problem.X), plain.predict_cost(problem.X)
-    )
-
-
-class StopAfter(Callback):
-    def __init__(self, n_epochs):
-        self.n_epochs = n_epochs
-
-    def on_epoch_end(self, net, **kwargs):
-        if len(net.history) == self.n_epochs:
-            raise KeyboardInterrupt
+    np.testing.assert_array_equal(ended.predict_cost(problem.X), plain.predict_cost(problem.X))
 
 
 @pytest.mark.parametrize("n_networks", [1, 2])
@@ -98,27 +83,17 @@ class StopAfter(Callback):
 def test_the_epoch_after_which_a_callback_ends_the_training_counts(problem, n_networks, n_epochs):
     parameters = {"n_networks": n_networks, "early_stopping": True, "schedule": "constant"}
     plain = small_mlp(**parameters, max_epochs=n_epochs).fit(problem.X, problem.y)
-    ended = small_mlp(**parameters, max_epochs=9, callbacks=[StopAfter(n_epochs)])
+    ended = small_mlp(**parameters, max_epochs=9, callbacks=[stop_at("on_epoch_end", n_epochs)])
     ended.fit(problem.X, problem.y)
 
     assert len(ended.history_) == n_epochs
     np.testing.assert_array_equal(ended.predict_cost(problem.X), plain.predict_cost(problem.X))
 
 
-class StopBeforeAStep(Callback):
-    def on_batch_begin(self, net, **kwargs):
-        raise KeyboardInterrupt
-
-
-class StopAfterAStep(Callback):
-    def on_batch_end(self, net, **kwargs):
-        raise KeyboardInterrupt
-
-
 def test_a_training_that_ends_before_an_evaluation_keeps_its_steps(problem):
     start, step = (
-        small_mlp(early_stopping=True, callbacks=[callback]).fit(problem.X, problem.y)
-        for callback in (StopBeforeAStep(), StopAfterAStep())
+        small_mlp(early_stopping=True, callbacks=[stop_at(method)]).fit(problem.X, problem.y)
+        for method in ("on_batch_begin", "on_batch_end")
     )
 
     assert start.history_ == step.history_ == []
@@ -157,6 +132,4 @@ def test_a_smaller_improvement_than_a_thousandth_is_none():
 
 
 def test_costs_may_be_negative():
-    rates, _ = run_plateaus([[-1], [-2], [-2], [-3]], 1)
-
-    assert rates == [1, 1, RATES[1], RATES[1]]
+    assert run_plateaus([[-1], [-2], [-2], [-3]], 1)[0] == [1, 1, RATES[1], RATES[1]]

@@ -60,14 +60,6 @@ def test_a_share_of_the_groups_of_many_rows(share):
         sampled_folds(label, 1, share, 4, random_state=0, groups=np.zeros(1000))
 
 
-def test_folds_of_groups_of_many_rows_are_disjoint_and_equal():
-    label, groups = np.tile([0, 1], 500), np.repeat(np.arange(98), 11)[:1000]
-    found = sampled_folds(label, 3, 0.2, 4, random_state=0, groups=groups)
-    sizes = [len(np.unique(groups[found.of_row == i])) for i in range(3)]
-    assert len(set(sizes)) == 1
-    assert 17 <= sizes[0] <= 19
-
-
 @pytest.mark.parametrize("n_folds", [2, 5])
 def test_many_groups_are_in_folds_of_equally_many(n_folds):
     rng = np.random.default_rng(0)

@@ -1,24 +1,10 @@
 import numpy as np
 import pytest
-import torch
-from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 
 from auxcst_sklearn._training.loop import check_finite
 from auxcst_sklearn._training.schedule import one_cycle
 from tests.factories import small_mlp, small_stack
-
-
-@pytest.fixture
-def data():
-    return make_classification(200, n_classes=3, n_informative=5, random_state=0)
-
-
-def test_training_needs_no_gradients_switched_on_outside(data):
-    expected = small_mlp().fit(*data).predict_cost(data[0])
-
-    with torch.no_grad():
-        np.testing.assert_array_equal(small_mlp().fit(*data).predict_cost(data[0]), expected)
 
 
 def test_check_finite():
@@ -35,9 +21,8 @@ def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(dat
         def on_batch_end(self, net, training, **kwargs):
             rates.append(net.optimizer_.param_groups[0]["lr"])
 
-    estimator = small_mlp(learning_rate=0.02, max_epochs=4, batch_size=20, callbacks=[Keep()]).fit(
-        *data
-    )
+    estimator = small_mlp(learning_rate=0.02, max_epochs=4, batch_size=20, callbacks=[Keep()])
+    estimator.fit(*data)
 
     assert rates == pytest.approx([0.02 * share for share in one_cycle(40)])
     assert np.argmax(rates) == 3
@@ -49,14 +34,8 @@ def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(dat
 def test_early_stopping_restores_the_epoch_of_the_smallest_held_out_cost(data):
     X, y = data
     cost = np.random.RandomState(0).uniform(size=(200, 3))
-    parameters = {
-        "early_stopping": True,
-        "learning_rate": 0.05,
-        "schedule": "constant",
-        "validation_fraction": 0.3,
-        "loss": "one_sided",
-        "dropout": 0.0,
-    }
+    parameters = {"early_stopping": True, "validation_fraction": 0.3, "learning_rate": 0.05}
+    parameters |= {"schedule": "constant", "loss": "one_sided", "dropout": 0.0}
     estimator = small_mlp(patience=3, max_epochs=60, **parameters).fit(X, y, cost=cost)
 
     costs = [record["valid_cost"] for record in estimator.history_]

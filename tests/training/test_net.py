@@ -3,7 +3,6 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import make_classification
 from skorch.callbacks import Callback
 from torch import nn
 
@@ -12,11 +11,6 @@ from auxcst_sklearn._training import plan as plan_module
 from auxcst_sklearn._training.runtime import Processes, largest_output
 from auxcst_sklearn.costs._account import Costs
 from tests.factories import small_cnn, small_mlp
-
-
-@pytest.fixture
-def data():
-    return make_classification(200, n_classes=3, n_informative=5, random_state=0)
 
 
 def test_after_training_the_net_holds_no_data(data):

@@ -15,9 +15,8 @@ from tests.training.few_rows import COST, LABEL, MATRIX, X, make_rows, order
 @pytest.mark.parametrize("per_class", [False, True])
 def test_a_batch_keeps_each_row_with_its_label_cost_and_weight(kind, per_class):
     weight = np.arange(6, dtype=np.float64)
-    rows = make_rows(
-        kind(X), cost=MATRIX if per_class else COST, weight=weight, per_class=per_class
-    )
+    cost = MATRIX if per_class else COST
+    rows = make_rows(kind(X), cost=cost, weight=weight, per_class=per_class)
     index = torch.tensor([4, 0, 3])
 
     x, target = rows[index]
@@ -25,9 +24,8 @@ def test_a_batch_keeps_each_row_with_its_label_cost_and_weight(kind, per_class):
     np.testing.assert_array_equal(x.numpy(), X[index])
     np.testing.assert_array_equal(target.label.numpy(), LABEL[index])
     np.testing.assert_array_equal(target.weight.numpy(), np.float32(weight / 2.5)[index])
-    np.testing.assert_array_equal(
-        target.cost.numpy(), MATRIX[LABEL[index]] if per_class else COST[index]
-    )
+    expected = MATRIX[LABEL[index]] if per_class else COST[index]
+    np.testing.assert_array_equal(target.cost.numpy(), expected)
 
 
 def test_dense_rows_share_the_memory_of_x():
@@ -69,11 +67,9 @@ def test_rows_that_do_not_fit_on_the_device_are_brought_there_batch_by_batch(mon
     rows = make_rows(kind(X))
 
     assert not rows.on_device
-    for (x, target), (expected_x, expected_target) in zip(
-        Batches([rows], 4), expected, strict=True
-    ):
-        assert torch.equal(x, expected_x)
-        assert torch.equal(target.cost, expected_target.cost)
+    for found, batch in zip(Batches([rows], 4), expected, strict=True):
+        assert torch.equal(found[0], batch[0])
+        assert torch.equal(found[1].cost, batch[1].cost)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -22,12 +22,9 @@ def test_the_rates_are_those_of_torch(n_steps):
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 10])
-def test_few_steps(n_steps):
+def test_none_of_few_steps_is_lost(n_steps):
     rates = list(one_cycle(n_steps))
 
     assert len(rates) == n_steps
     assert all(0 < rate <= 1 for rate in rates)
-
-
-def test_a_single_step_is_not_lost():
-    assert list(one_cycle(1)) == [1.0]
+    assert n_steps > 1 or rates == [1.0]

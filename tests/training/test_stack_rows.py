@@ -7,10 +7,11 @@ from scipy.special import log_softmax, softmax
 
 from auxcst_sklearn._estimators.fit_steps import build, make_net, plan_training, prepare, validate
 from auxcst_sklearn._training.folds import folds
-from auxcst_sklearn._training.geometric_mean import HEATS, PRIOR_ROWS
+from auxcst_sklearn._training.geometric_mean import PRIOR_ROWS
 from auxcst_sklearn._training.loop import STOP_TEMPERATURES, Training
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import small_mlp, small_stack
+from tests.training.temperatures import numpy_temperature
 
 N, K = 62, 3  # folds of 13 and of 12 rows
 COST_MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 3, 0]])
@@ -80,14 +81,8 @@ def test_means_of_many_classes_are_geometric(loss, per_sample):
 
 @pytest.mark.parametrize("ema_epochs", [0, 1.0])
 def test_each_network_ends_as_alone_on_its_rows(problem, ema_epochs):
-    parameters = {
-        "dropout": 0,
-        "schedule": "constant",
-        "learning_rate": 2e-3,
-        "patience": 20,
-        "early_stopping": True,
-    }
-    parameters |= {"ema_epochs": ema_epochs, "max_epochs": 8}
+    parameters = {"dropout": 0, "schedule": "constant", "learning_rate": 2e-3, "max_epochs": 8}
+    parameters |= {"patience": 20, "early_stopping": True, "ema_epochs": ema_epochs}
     X, y = problem.X, problem.y
     stack = built(small_stack(**parameters), X, y)
     rows, held_out, generators = stack.rows, stack.held_out, stack.net.generators
@@ -122,21 +117,6 @@ def test_a_network_does_not_learn_from_its_fold(data):
         assert same == [j == i for j in range(3)]
 
 
-def numpy_temperature(logits, y, weight, cost_matrix):
-    """The geometric mean of the temperatures of the least loss and of the least squared error."""
-    paid = cost_matrix[y] - cost_matrix[y].mean(axis=1, keepdims=True)
-    unit = weight @ (paid**2).sum(axis=1)
-    risks = []
-    for heat in HEATS:
-        log_p = log_softmax(logits / np.exp(heat), axis=1)
-        expected = np.exp(log_p) @ cost_matrix
-        errors = (expected - expected.mean(axis=1, keepdims=True) - paid) ** 2
-        loss = -(weight @ log_p[np.arange(len(y)), y]) / len(y)
-        prior = PRIOR_ROWS / len(y) * heat**2
-        risks.append([loss + prior, weight @ errors.sum(axis=1) / unit + prior])
-    return np.exp(HEATS[np.argmin(risks, axis=0)].mean())
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_held_out_values_are_those_of_the_true_rows_of_folds_that_differ_in_size(
@@ -156,11 +136,9 @@ def test_held_out_values_are_those_of_the_true_rows_of_folds_that_differ_in_size
     for z, part in zip(logits, parts):
         choice = (softmax(z[part], axis=1) @ COST_MATRIX).argmin(axis=1)
         cost.append(np.average(COST_MATRIX[y[part], choice], weights=weight[part]))
+        of_label = np.arange(len(part)), y[part]
         losses = [
-            -np.average(
-                log_softmax(z[part] / t, axis=1)[np.arange(len(part)), y[part]],
-                weights=weight[part],
-            )
+            -np.average(log_softmax(z[part] / t, axis=1)[of_label], weights=weight[part])
             for t in (1.0, *STOP_TEMPERATURES)
         ]
         loss.append(losses[0])
@@ -174,9 +152,7 @@ def test_held_out_values_are_those_of_the_true_rows_of_folds_that_differ_in_size
     assert record["valid_refinement"] == pytest.approx(np.mean(refinement), rel=1e-5)
     held_out = np.concatenate([z[part] for z, part in zip(logits, parts)])
     rows = np.concatenate(parts)
-    expected = numpy_temperature(
-        held_out, y[rows], weight[rows], model.net_.statistics.to_units(COST_MATRIX)
-    )
+    expected = numpy_temperature(held_out, y[rows], COST_MATRIX, weight[rows])
     assert model.temperature_ == pytest.approx(expected)
 
 

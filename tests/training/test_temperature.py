@@ -3,18 +3,17 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from scipy.special import softmax
 from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import train_test_split
-from torch import nn
 
 from auxcst_sklearn._training.batches import Rows
-from auxcst_sklearn._training.geometric_mean import HEATS, PRIOR_ROWS
+from auxcst_sklearn._training.geometric_mean import PRIOR_ROWS
 from auxcst_sklearn._training.temperature import learn_temperature
 from auxcst_sklearn.costs import ordinal_cost_matrix
-from auxcst_sklearn.losses import CrossEntropy, ProbabilisticLoss, Squared
+from auxcst_sklearn.losses import CrossEntropy
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_mlp, small_stack, training_set
+from tests.training.temperatures import numpy_temperature
 
 K = 4
 COST_MATRIX = np.array([[0, 1, 1, 5], [1, 0, 1, 5], [2, 2, 0, 5], [20, 20, 20, 0]])
@@ -51,24 +50,16 @@ class Focal(CrossEntropy):
         return (1 - torch.exp(-loss)) ** 2 * loss
 
 
-def numpy_temperature(logits, y, loss, weight):
-    """The definition once more: the geometric mean of what the log loss and the money say."""
-    paid = COST_MATRIX[y] - COST_MATRIX[y].mean(axis=1, keepdims=True)
-    unit = weight @ (paid**2).sum(axis=1) / len(y)
+def learnt(model, X, y, costs, weight=None):
+    """The temperature from rows that the model has not seen, and its outputs for them."""
+    X, in_units = X.astype(np.float32), model.net_.statistics.to_units(costs)
+    rows = Rows(training_set(X, y, in_units, per_class=True, weight=weight), device="cpu")
+    with torch.no_grad():
+        logits = model.net_.module_(torch.from_numpy(X)[None])[0].double().numpy()
+    return learn_temperature(model.net_, [rows]), logits
 
-    def risks(temperature):
-        q = softmax(logits / temperature, axis=1)
-        p = np.maximum(q - loss.smoothing / K, 1e-3 * q)
-        p /= p.sum(axis=1, keepdims=True)
-        losses = -np.log(p[np.arange(len(y)), y])
-        expected = p @ COST_MATRIX
-        errors = (expected - expected.mean(axis=1, keepdims=True) - paid) ** 2
-        prior = PRIOR_ROWS / 2 * np.log(temperature) ** 2
-        return weight @ losses + prior, weight @ errors.sum(axis=1) / unit + prior
 
-    grid = np.exp(HEATS)
-    by_loss, by_money = np.argmin([risks(temperature) for temperature in grid], axis=0)
-    return np.sqrt(grid[by_loss] * grid[by_money])
+FEW = {"prior_rows": PRIOR_ROWS / 2}  # of a single network
 
 
 @pytest.mark.parametrize("loss", [CrossEntropy(), CrossEntropy(0.05), Focal()])
@@ -76,44 +67,26 @@ def numpy_temperature(logits, y, loss, weight):
 def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weighted):
     X, y = overlapping()
     model = network(loss=loss).fit(X[:200], y[:200])
-    X, y = X[200:].astype(np.float32), y[200:]
+    X, y = X[200:], y[200:]
     weight = np.random.default_rng(0).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
     weight /= weight.mean()  # as in training
-    cost_matrix = model.net_.statistics.to_units(COST_MATRIX)
-    data = training_set(X, y, cost_matrix, per_class=True, weight=weight if weighted else None)
-    found = learn_temperature(model.net_, [Rows(data, device="cpu")])
+    found, logits = learnt(model, X, y, COST_MATRIX, weight if weighted else None)
 
-    with torch.no_grad():
-        logits = model.net_.module_(torch.from_numpy(X)[None])[0].double().numpy()
-    assert found == pytest.approx(numpy_temperature(logits, y, loss, weight))
+    expected = numpy_temperature(logits, y, COST_MATRIX, weight, smoothing=loss.smoothing, **FEW)
+    assert found == pytest.approx(expected)
     assert 0.2 < found < 9
     assert found > 1 or isinstance(loss, Focal)  # whose networks are too cautious
 
 
 def test_of_many_classes_the_smoothing_of_labels_does_not_count():
     X, y = load_digits(return_X_y=True)
-    X, costs = X.astype(np.float32) / 16, ordinal_cost_matrix(10)
+    X, costs = X / 16, ordinal_cost_matrix(10)
     model = network(cost_matrix=costs, max_epochs=5, loss=CrossEntropy(0.1)).fit(X[:800], y[:800])
-    unseen, label = X[800:1000], y[800:1000]
-    rows = Rows(
-        training_set(unseen, label, model.net_.statistics.to_units(costs), per_class=True),
-        device="cpu",
-    )
-    found = learn_temperature(model.net_, [rows])
+    y = y[800:1000]
+    found, logits = learnt(model, X[800:1000], y, costs)
 
-    with torch.no_grad():
-        logits = model.net_.module_(torch.from_numpy(unseen)[None])[0].double().numpy()
-    paid, risks = costs[label] - costs[label].mean(axis=1, keepdims=True), []
-    for heat in HEATS:
-        smoothed = softmax(logits / np.exp(heat), axis=1)
-        p = np.maximum(smoothed - 0.1 / 10, 1e-3 * smoothed)
-        p /= p.sum(axis=1, keepdims=True)
-        errors = p @ costs - (p @ costs).mean(axis=1, keepdims=True) - paid
-        prior = PRIOR_ROWS / 2 / len(label) * heat**2
-        log_loss = -np.log(np.maximum(p[np.arange(len(p)), label], 1e-6)).mean()
-        risks.append([log_loss + prior, (errors**2).sum() / (paid**2).sum() + prior])
-    best = np.argmin(risks, axis=0)
-    assert found == pytest.approx(np.exp(HEATS[best].mean()))
+    expected = numpy_temperature(logits, y, costs, np.ones(len(y)), smoothing=0.1, **FEW)
+    assert found == pytest.approx(expected)
 
 
 class Noting(CrossEntropy):
@@ -197,24 +170,16 @@ def test_few_rows_keep_it_near_one():
     assert 0.5 < model.temperature_ < 2
 
 
-def test_costs_per_sample_have_a_temperature_too():
-    X, y = overlapping()
-    cost = COST_MATRIX[y] * np.exp(X[:, :1])
-    model = fit(network(cost_matrix=None), X, y, cost)
-    estimate = model.predict_cost(X)
-    model.net_.temperature = 1.0
-
-    assert model.temperature_ > 1
-    assert np.ptp(estimate, axis=1).mean() < np.ptp(model.predict_cost(X), axis=1).mean()
-
-
 def test_it_is_that_of_the_classes_whatever_single_rows_cost(fitted):
     X, y = overlapping()
     factor = np.random.default_rng(0).lognormal(0, 1, len(y))
     factor /= np.array([factor[:320][y[:320] == k].mean() for k in range(K)])[y]
     model = fit(network(cost_matrix=None), X, y, COST_MATRIX[y] * factor[:, np.newaxis])
 
-    assert model.temperature_ == fitted.temperature_
+    assert model.temperature_ == fitted.temperature_ > 1
+    soft = model.predict_cost(X)
+    model.net_.temperature = 1.0
+    assert np.ptp(soft, axis=1).mean() < np.ptp(model.predict_cost(X), axis=1).mean()
 
 
 def test_rows_held_out_by_early_stopping_serve():
@@ -230,13 +195,6 @@ def test_rows_held_out_by_early_stopping_serve():
         assert torch.equal(weight, other)
 
 
-def test_losses_without_probabilities_have_none():
-    model = small_stack(loss="squared").fit(*overlapping())
-
-    assert model.temperature_ == 1
-    assert not isinstance(Squared(), ProbabilisticLoss)
-
-
 def test_it_survives_pickling_and_more_training(fitted):
     X, y = overlapping()
     copy = pickle.loads(pickle.dumps(fitted))
@@ -246,11 +204,8 @@ def test_it_survives_pickling_and_more_training(fitted):
     assert copy.temperature_ == fitted.temperature_
 
 
-def test_a_first_partial_fit_has_none():
+def test_without_probabilities_or_unseen_rows_it_is_one():
     X, y = overlapping()
 
+    assert small_stack(loss="squared").fit(X, y).temperature_ == 1
     assert network().partial_fit(X, y, classes=np.arange(K)).temperature_ == 1
-
-
-def linear(X):
-    return nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(), nn.Linear(8, K))

@@ -133,16 +133,9 @@ def test_a_variable_that_names_no_number(monkeypatch):
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_a_parallel_search_uses_no_more_threads_than_there_are_cores(backend, tmp_path):
     X, y = make_classification(64, 20, random_state=0)
-    network = CostSensitiveAuxMLP(
-        1,
-        4000,
-        0,
-        n_networks=2,
-        batch_size=2048,  # of which networks this wide would use two threads
-        max_epochs=1,
-        callbacks=[NoteThreads(tmp_path)],
-        random_state=0,
-    )
+    batches = {"batch_size": 2048}  # of which networks this wide would use two threads
+    network = CostSensitiveAuxMLP(1, 4000, 0, n_networks=2, max_epochs=1, random_state=0, **batches)
+    network.set_params(callbacks=[NoteThreads(tmp_path)])
     search = GridSearchCV(network, {"learning_rate": [1e-3, 1e-2]}, cv=2, refit=False)
 
     with parallel_config(backend, n_jobs=2):
@@ -182,10 +175,8 @@ def ends_well(pid, seconds):
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_predicts_after_a_wide_fit():
     X, y = make_classification(1200, 50, random_state=0)
-    model = CostSensitiveAuxMLP(1, 4000, n_networks=1, max_epochs=1, batch_size=1024, **QUICK).fit(
-        X, y
-    )
-    model.predict(X)  # its pool of threads stays behind in this process
+    model = CostSensitiveAuxMLP(1, 4000, n_networks=1, max_epochs=1, batch_size=1024, **QUICK)
+    model.fit(X, y).predict(X)  # its pool of threads stays behind in this process
 
     pid = os.fork()
     if pid == 0:

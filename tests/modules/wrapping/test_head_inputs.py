@@ -9,43 +9,19 @@ import torch
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
-from auxcst_sklearn.modules import find_hidden_layers
-from auxcst_sklearn.modules._images import ImageLayer
-from auxcst_sklearn.modules.wrapping import WrappedNetwork
 from auxcst_sklearn.onnx import to_onnx
-
-
-def dress(module, shape, n_classes=3, **kwargs):
-    names = find_hidden_layers(module, shape)[:-1]
-    inputs = ImageLayer(shape)
-    return WrappedNetwork(inputs, module, n_classes, hidden_layers=names, **kwargs)
+from tests.modules.nets import dress
 
 
 def convolutions(*widths, n_inputs=3, d=2, stride=1):
-    kind = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[d - 1]
-    layers = []
+    kind, layers = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[d - 1], []
     for n, n_maps in zip([n_inputs, *widths], widths):
         layers += [kind(n, n_maps, 3, padding=1, stride=stride), nn.ReLU()]
     pool = (nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d)[d - 1]
     return nn.Sequential(*layers, pool(1), nn.Flatten(), nn.Linear(widths[-1], 5))
 
 
-def test_heads_read_all_values_of_maps():
-    torch.manual_seed(0)
-    network = dress(convolutions(6, 8, 4), (3, 10, 8)).eval()
-    x = torch.randn(5, 3, 10, 8)
-
-    first, second, _ = network.forward_heads(x)
-
-    maps = network.body[1](network.body[0](x))
-    deeper = network.body[3](network.body[2](maps))
-    for found, values, head in zip((first, second), (maps, deeper), network.heads.values()):
-        weight, bias = (p.detach().double().numpy() for p in (head.weight, head.bias))
-        rows = values.detach().double().numpy().reshape(5, -1)
-        np.testing.assert_allclose(found.detach().numpy(), rows @ weight.T + bias, atol=1e-5)
-
-
-def test_heads_on_maps_train_the_module_and_heads_on_series_do_not():
+def test_heads_on_maps_read_all_values_and_train_the_module_and_heads_on_series_do_neither():
     torch.manual_seed(0)
     for shape, d in (((3, 6, 6), 2), ((3, 2, 4, 4), 3), ((3, 12), 1)):
         network = dress(convolutions(4, 4, d=d), shape).train()
@@ -53,6 +29,8 @@ def test_heads_on_maps_train_the_module_and_heads_on_series_do_not():
         head.square().sum().backward()
 
         trains = d > 1
+        n_values = 4 * prod(shape[1:])
+        assert (network.heads["hidden1"].in_features == n_values) is trains
         assert bool(network.head_gradient) is trains
         assert (network.body[0].weight.grad is not None) is trains
         assert network.heads["hidden1"].weight.grad.abs().sum() > 0
@@ -99,7 +77,7 @@ def n_multiplications(module, shape):
 def test_wide_heads_stay_within_their_budget(widths, shape, n_classes):
     module = convolutions(*widths)
     most = min(n_multiplications(module[:-1], shape) / 5, 2**21)
-    network = dress(module, shape, n_classes).eval()
+    network = dress(module, shape, n_classes=n_classes).eval()
     heads = [*network.heads.values()]
 
     assert len(heads) == len(widths) - 1
@@ -112,21 +90,16 @@ def test_wide_heads_stay_within_their_budget(widths, shape, n_classes):
 
 
 def test_means_of_windows_agree_with_an_independent_computation():
-    network = dress(convolutions(8, 8, 8), (3, 13, 9), 40).eval()
+    network = dress(convolutions(8, 8, 8), (3, 13, 9), n_classes=40).eval()
     head = network.heads["hidden1"]
     x = torch.randn(4, 3, 13, 9)
     maps = network.body[1](network.body[0](x)).detach().double().numpy()
     w = head.window
     assert 1 < w < 13
 
-    means = np.array(
-        [
-            [maps[:, c, i : i + w, j : j + w].mean(axis=(1, 2)) for i in range(0, 13, w)
-             for j in range(0, 9, w)]
-            for c in range(8)
-        ]
-    )  # fmt: skip
-    rows = means.reshape(-1, 4).T
+    corners = [(i, j) for i in range(0, 13, w) for j in range(0, 9, w)]
+    means = [maps[:, :, i : i + w, j : j + w].mean(axis=(2, 3)) for i, j in corners]
+    rows = np.stack(means, axis=-1).reshape(4, -1)
     expected = rows @ head.weight.detach().double().numpy().T + head.bias.detach().numpy()
     assert head.in_features == rows.shape[1]
     found = network.forward_heads(x)[0].detach().numpy()

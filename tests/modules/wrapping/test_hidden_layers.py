@@ -10,19 +10,7 @@ from auxcst_sklearn.modules.wrapping import is_trained
 from auxcst_sklearn.modules.wrapping._hidden_layers import hidden_layers
 from auxcst_sklearn.modules.wrapping._tracing import Trace
 from tests.factories import small_net
-
-
-class Net(nn.Module):
-    """A module of given parts, with a function as its forward."""
-
-    def __init__(self, forward, **parts):
-        super().__init__()
-        self.function = forward
-        for name, part in parts.items():
-            self.add_module(name, part)
-
-    def forward(self, x):
-        return self.function(self, x)
+from tests.modules.nets import Net, dense
 
 
 def blocks(n, **parameters):
@@ -53,12 +41,9 @@ def test_blocks_of_a_transformer_are_its_hidden_layers(masked):
 
 
 def test_arrays_by_name_as_example():
-    def forward(self, ids, mask):
-        return self.fc(self.blocks(self.embed(ids), src_key_padding_mask=mask == 0)[:, 0])
-
     class Named(Net):
         def forward(self, ids, mask):
-            return forward(self, ids, mask)
+            return self.fc(self.blocks(self.embed(ids), src_key_padding_mask=mask == 0)[:, 0])
 
     stack = nn.TransformerEncoder(blocks(1)[0], 3)
     module = Named(None, embed=nn.Embedding(20, 8), blocks=stack, fc=nn.Linear(8, 3))
@@ -80,21 +65,16 @@ def test_one_block_that_runs_several_times():
 
 
 def test_branches_and_stages_are_no_repeated_blocks():
-    branches = Net(
-        lambda self, x: self.fc(torch.cat([part(x) for part in self.parts], dim=2).mean(1)),
-        parts=blocks(3),
-        fc=nn.Linear(24, 3),
-    )
+    def joined(self, x):
+        return self.fc(torch.cat([part(x) for part in self.parts], dim=2).mean(1))
+
+    branches = Net(joined, parts=blocks(3), fc=nn.Linear(24, 3))
     found = find_hidden_layers(branches, (5, 8))
     assert found[-1] == "cat()"
     assert [name.rpartition(".")[0] for name in found[:-1]] == [f"parts.{i // 2}" for i in range(6)]
 
-    two = Net(
-        lambda self, x: self.fc(self.b(self.a(x)).mean(1)),
-        a=nn.Sequential(*blocks(2)),
-        b=nn.Sequential(*blocks(2)),
-        fc=nn.Linear(8, 3),
-    )
+    stages = {name: nn.Sequential(*blocks(2)) for name in "ab"}
+    two = Net(lambda self, x: self.fc(self.b(self.a(x)).mean(1)), **dense(8), **stages)
     assert len(find_hidden_layers(two, (5, 8))) == 8  # a sum after attention, and one at the end
 
 
@@ -106,8 +86,8 @@ def test_joins_of_parts_of_one_tensor_are_no_layers():
         first, second = x[..., :4].flatten(1), x[..., 4:].flatten(1)
         return self.fc(torch.relu(self.c(first + second)))
 
-    dense = {"a": nn.Linear(3, 4), "reduction": nn.Linear(16, 8, bias=False), "b": nn.Linear(8, 8)}
-    module = Net(halved, **dense, c=nn.LazyLinear(6), fc=nn.Linear(6, 3))
+    layers = {"b": nn.Linear(8, 8), "c": nn.LazyLinear(6)}
+    module = Net(halved, **dense(3, 4, 8, 6, **layers), reduction=nn.Linear(16, 8, bias=False))
 
     assert find_hidden_layers(module, (4, 4, 3)) == ["relu():1", "relu():2", "relu():3"]
 
@@ -171,7 +151,7 @@ def test_a_module_is_tried_on_rows():
         def forward(self, x):
             return super().forward(torch.linalg.cholesky(x).diagonal(dim1=1, dim2=2))
 
-    rng, parts = np.random.default_rng(0), {"a": nn.Linear(4, 4), "b": nn.Linear(4, 4)}
+    rng = np.random.default_rng(0)
     rows, y = rng.normal(size=(40, 4, 9)).astype(np.float32), np.arange(40) % 3
     ids, squares = rng.integers(1, 6, (40, 7)), rows @ rows.transpose(0, 2, 1)
     tried = {
@@ -180,9 +160,7 @@ def test_a_module_is_tried_on_rows():
         "covariances": (Covariances, squares, {}),
     }
     for kind, X, more in tried.values():
-        module = kind(deep, **parts, **more, fc=nn.Linear(4, 3))
-
-        model = small_net(module, pretrained=False).fit(X, y)
+        model = small_net(kind(deep, **dense(4, 4, 4), **more), pretrained=False).fit(X, y)
 
         assert model.hidden_layers_ == ["relu():1"]
         assert model.predict(X).shape == (40,)
@@ -215,55 +193,34 @@ def test_an_input_that_only_weighs_features_makes_no_path(dtype):
 
 
 def test_masks_that_weights_have_not_touched_are_no_data():
-    module = Net(
-        lambda self, x: self.fc(torch.relu(self.b(torch.relu(self.a(x)) * (x[:, :1] > 0)))),
-        a=nn.Linear(4, 6),
-        b=nn.Linear(6, 6),
-        fc=nn.Linear(6, 3),
-    )
+    def forward(self, x):
+        return self.fc(torch.relu(self.b(torch.relu(self.a(x)) * (x[:, :1] > 0))))
 
-    assert len(find_hidden_layers(module, (4,))) == 2
+    assert len(find_hidden_layers(Net(forward, **dense(4, 6, 6)), (4,))) == 2
 
 
 def recurrent(kind, **parameters):
-    return Net(
-        lambda self, x: self.fc(torch.relu(self.dense(self.b(self.a(x)[0])[0][:, -1]))),
-        a=kind(8, 5, batch_first=True),
-        b=kind(5, 6, batch_first=True, **parameters),
-        dense=nn.LazyLinear(7),
-        fc=nn.Linear(7, 3),
-    )
+    def forward(self, x):
+        return self.fc(torch.relu(self.c(self.b(self.a(x)[0])[0][:, -1])))
+
+    layers = {"a": kind(8, 5, batch_first=True), "b": kind(5, 6, batch_first=True, **parameters)}
+    return Net(forward, **layers, c=nn.LazyLinear(7), fc=nn.Linear(7, 3))
 
 
-def tokens(axis):
-    """Dense layers on features at the last axis, or convolutions over it."""
-    if axis == 2:
-        return Net(
-            lambda self, x: self.fc(torch.relu(self.b(torch.relu(self.a(x)).mean(1)))),
-            a=nn.Linear(8, 11),
-            b=nn.Linear(11, 6),
-            fc=nn.Linear(6, 3),
-        )
-    return Net(
-        lambda self, x: self.fc(torch.relu(self.b(torch.relu(self.a(x.transpose(1, 2))).mean(2)))),
-        a=nn.Conv1d(8, 11, 3),
-        b=nn.Linear(11, 6),
-        fc=nn.Linear(6, 3),
-    )
+def tokens(self, x):
+    """Dense layers on features at the last axis."""
+    return self.fc(torch.relu(self.b(torch.relu(self.a(x)).mean(1))))
 
 
-def mixed():
+def series(self, x):
+    """Convolutions over the last axis."""
+    return self.fc(torch.relu(self.b(torch.relu(self.a(x.transpose(1, 2))).mean(2))))
+
+
+def patches(self, x):
     """A convolution whose maps become tokens, as in a vision transformer."""
-    return Net(
-        lambda self, x: self.fc(
-            torch.relu(self.b(torch.relu(self.a(x.unsqueeze(1)).flatten(2).transpose(1, 2)))).mean(
-                1
-            )
-        ),
-        a=nn.Conv2d(1, 7, 2, stride=2),
-        b=nn.Linear(7, 9),
-        fc=nn.Linear(9, 3),
-    )
+    x = torch.relu(self.a(x.unsqueeze(1)).flatten(2).transpose(1, 2))
+    return self.fc(torch.relu(self.b(x)).mean(1))
 
 
 @pytest.mark.parametrize(
@@ -271,9 +228,9 @@ def mixed():
     [
         (lambda: recurrent(nn.LSTM), [5, 6]),
         (lambda: recurrent(nn.GRU, bidirectional=True), [5, 12]),
-        (lambda: tokens(2), [11]),
-        (lambda: tokens(1), [11]),
-        (mixed, [7]),
+        (lambda: Net(tokens, **dense(8, 11, 6)), [11]),
+        (lambda: Net(series, **dense(8, 11, 6, a=nn.Conv1d(8, 11, 3))), [11]),
+        (lambda: Net(patches, **dense(1, 7, 9, a=nn.Conv2d(1, 7, 2, stride=2))), [7]),
         (lambda: encoder(False), [8, 8, 8]),
     ],
 )
@@ -283,41 +240,18 @@ def test_heads_read_features(module, sizes):
     if "embed" in dict(module().named_children()):
         X = rng.integers(0, 20, (40, 6))
 
-    model = small_net(module, max_epochs=1, n_networks=1).fit(X, np.arange(40) % 3)
+    model = small_net(module, max_epochs=1).fit(X, np.arange(40) % 3)
 
     (network,) = model.net_.module_.networks
     assert [head.in_features for head in network.heads.values()] == sizes
 
 
-def test_heads_on_tokens_learn():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 600)
-    X = rng.normal(size=(600, 6, 8)).astype(np.float32)
-    X[np.arange(600), :, y] += 1.5
-
-    def make():
-        parts = {"first": nn.Linear(8, 8), "stack": nn.Sequential(*blocks(3))}
-        return Net(
-            lambda self, x: self.fc(self.stack(self.first(x)).mean(1)), **parts, fc=nn.Linear(8, 4)
-        )
-
-    model = small_net(make, max_epochs=8, learning_rate=5e-3).fit(X, y)
-
-    right = [(cost.argmin(axis=1) == y).mean() for cost in model.staged_predict_cost(X)]
-    assert len(right) == 3
-    assert min(right) > 0.75
-
-
 def test_layers_with_other_rows_than_the_examples_are_left_out():
-    module = Net(
-        lambda self, x: self.fc(
-            torch.relu(self.b(torch.relu(self.a(x.reshape(-1, 4))).view(-1, 12)))
-        ),
-        a=nn.Linear(4, 6),
-        b=nn.Linear(12, 6),
-        fc=nn.Linear(6, 3),
-    )
+    def forward(self, x):
+        halves = torch.relu(self.a(x.reshape(-1, 4)))
+        return self.fc(torch.relu(self.b(halves.view(-1, 12))))
 
+    module = Net(forward, **dense(4, 6, 6, b=nn.Linear(12, 6)))
     assert len(find_hidden_layers(module, (8,))) == 1
 
 
@@ -343,14 +277,11 @@ class Output:
 def test_outputs_that_select_rows_of_the_last_linear_layer(wrap):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 4, 8)).astype(np.float32), np.arange(60) % 3
-    make = lambda: Net(  # noqa: E731
-        lambda self, x: wrap(self.fc(torch.relu(self.b(torch.relu(self.a(x)))))),
-        a=nn.Linear(8, 8),
-        b=nn.Linear(8, 8),
-        fc=nn.Linear(8, 3),
-    )
 
-    model = small_net(make, max_epochs=1, n_networks=1).fit(X, y)
+    def forward(self, x):
+        return wrap(self.fc(torch.relu(self.b(torch.relu(self.a(x))))))
+
+    model = small_net(lambda: Net(forward, **dense(8, 8, 8)), max_epochs=1).fit(X, y)
 
     (network,) = model.net_.module_.networks
     assert (network.output.in_features, len(network.heads)) == (8, 1)
@@ -453,13 +384,13 @@ def test_maps_before_dense_layers(maps):
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_mixer_adds_its_branch_in_any_order(order):
     def forward(self, x):
-        x = torch.relu(self.embed(x))
+        x = torch.relu(self.a(x))
         mixed = self.mix(x.transpose(1, 2)).transpose(1, 2)
-        return self.fc(torch.relu(self.last(sum((x, mixed)[::order]).mean(1))))
+        return self.fc(torch.relu(self.b(sum((x, mixed)[::order]).mean(1))))
 
-    dense = {"mix": nn.Linear(5, 5), "last": nn.Linear(7, 7), "fc": nn.Linear(7, 3)}
+    module = Net(forward, **dense(3, 7, 7), mix=nn.Linear(5, 5))
 
-    assert first_axis(Net(forward, embed=nn.Linear(3, 7), **dense), (5, 3)) == 2
+    assert first_axis(module, (5, 3)) == 2
 
 
 def test_a_graph_convolution_keeps_its_maps():
@@ -478,15 +409,13 @@ def test_masks_and_raw_inputs_that_are_used_late():
         x = torch.relu(self.b(torch.relu(self.a(self.embed(ids)))))
         return self.fc(torch.relu(self.c((x * mask).sum(1) / mask.sum(1).clamp(min=1))))
 
-    dense = {name: nn.Linear(5, 5) for name in "abc"}
-    module = Net(forward, embed=nn.Embedding(9, 5), **dense, fc=nn.Linear(5, 3))
+    module = Net(forward, embed=nn.Embedding(9, 5), **dense(5, 5, 5, 5))
     assert len(find_hidden_layers(module, (4,))) == 3
 
     def beside(self, x):
         return self.fc(torch.relu(self.c(torch.relu(self.b(torch.relu(self.a(x)))) + x)))
 
-    dense = {name: nn.Linear(5, 5) for name in "abc"}
-    assert len(find_hidden_layers(Net(beside, **dense, fc=nn.Linear(5, 3)), (5,))) == 2
+    assert len(find_hidden_layers(Net(beside, **dense(5, 5, 5, 5)), (5,))) == 2
 
 
 def test_the_blocks_of_a_decoder():
@@ -507,8 +436,8 @@ def test_the_main_logits_are_meant():
             x = torch.relu(self.a(x))
             return {"aux_logits": self.aux(x), "logits": self.fc(torch.relu(self.b(x)))}
 
-    parts = {name: nn.Linear(4, 4) for name in ("a", "b", "aux")}
-    assert len(find_hidden_layers(Two(None, **parts, fc=nn.Linear(4, 3)), (4,))) == 2
+    module = Two(None, **dense(4, 4, 4), aux=nn.Linear(4, 4))
+    assert len(find_hidden_layers(module, (4,))) == 2
 
 
 # ------------------------------------------------------------------------ parallel branches
@@ -563,14 +492,8 @@ def test_layers_of_parallel_branches_are_hidden_layers():
     series = torch.randn(4, 1, 20)
     assert find_hidden_layers(LSTMFCN(), series) == ["lstm", "first", "second", "cat()"]
     arrays = {"numbers": torch.randn(4, 4), "ids": torch.randint(9, (4,))}
-    assert find_hidden_layers(Towers(), arrays) == [
-        "numbers.1",
-        "numbers.3",
-        "ids",
-        "cat()",
-        "both.1",
-        "both.3",
-    ]
+    names = ["numbers.1", "numbers.3", "ids", "cat()", "both.1", "both.3"]
+    assert find_hidden_layers(Towers(), arrays) == names
     assert find_hidden_layers(Shortcut(), (4,)) == ["rest.0", "rest.2"]
 
 

@@ -93,9 +93,7 @@ def test_heads_learn_as_in_the_plain_network(module, kind, head_input):
 
 
 def test_calls_that_cannot_be_told_are_an_error():
-    with pytest.raises(
-        ValueError, match=r"'relu\(\):1' cannot be told .* ran 8 times instead of 4"
-    ):
+    with pytest.raises(ValueError, match=r"'relu\(\):1' cannot be told .* ran 8 times instead"):
         losses(Shifted)
 
 
