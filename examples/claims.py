@@ -9,7 +9,6 @@ decision, write a file for a service, ask it, decide the next month, and see whe
 
 import argparse
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
@@ -124,12 +123,10 @@ def main(n=30_000, out=Path("out")):
     # before.
     X_new, y_new, C_new = X.iloc[month], y[month], C[month]
     day, expected = opened[month], best.predict_cost(X_new, C_new)
-    chosen = best.decide(X_new, C_new, capacity=LIMIT, groups=day)
-    prices = shadow_prices(expected, LIMIT, decisions=best.decisions_, groups=day)
-    singly = [
-        best.decide(X_new[day == today], C_new[day == today], shadow_prices=prices[before])
-        for before, today in pairwise(prices)
-    ]
+    days = [(day == today).to_numpy() for today in day.unique()]
+    chosen = np.concatenate([best.decide(X_new[d], C_new[d], capacity=LIMIT) for d in days])
+    prices = [shadow_prices(expected[d], LIMIT, decisions=best.decisions_) for d in days]
+    singly = [best.decide(X_new[d], C_new[d], shadow_prices=p) for d, p in zip(days[1:], prices)]
     n_first = len(X_new) - sum(map(len, singly))  # the first day has no day before
     ways = {
         "without a limit": best.decide(X_new, C_new),

@@ -7,14 +7,13 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.special import expit
 from scipy.stats import norm
 from sklearn.datasets import make_classification
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
@@ -226,55 +225,10 @@ def test_costs_and_labels_must_fit():
         assign([[1.0, np.nan]], {})
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        np.repeat([3, 1, 2], 20),
-        np.resize(["Mon", "Tue", "Wed"], 60),
-        pd.Series(np.resize(["Mon", "Tue", "Wed"], 60), dtype="category"),
-        np.repeat(np.arange("2026-01-01", "2026-01-04", dtype="M8[D]"), 20).astype("M8[ns]"),
-        pd.Series(pd.date_range("2026-01-01", periods=3, tz="Asia/Tokyo").repeat(20)),
-        pl.Series(pd.date_range("2026-01-01", periods=3, tz="Asia/Tokyo").repeat(20)),
-        pd.date_range("2026-01-01", periods=3, tz="UTC").repeat(20).tolist(),
-    ],
-    ids=["numbers", "strings", "categories", "times of numpy", "zones", "zones of polars", "list"],
-)
-def test_limits_hold_within_each_group(groups):
-    cost = np.random.default_rng(0).uniform(0, 10, size=(60, 3))
-    capacity = {"call": 4, "visit": 0.1}
-    arguments = {"capacity": capacity, "decisions": ["pass", "call", "visit"]}
-
-    found = assign(cost, **arguments, groups=groups)
-    prices = shadow_prices(cost, **arguments, groups=groups)
-
-    assert len(prices) == 3
-    for group in dict.fromkeys(groups):
-        of_group, rows = prices[group], np.array([value == group for value in groups])
-        np.testing.assert_array_equal(found[rows], assign(cost[rows], **arguments))
-        assert of_group == shadow_prices(cost[rows], **arguments)
-    assert prices[groups[0]] == prices[list(groups)[0]]  # by the caller's own values
-    np.testing.assert_array_equal(np.bincount(found)[1:], [12, 6])
-
-
-def test_mistakes_in_groups_are_named():
-    cost = np.ones((3, 2))
-    with pytest.raises(ValueError, match="leaves 1 of 2 samples of groups='Mon' without any"):
-        assign(cost, {0: 1, 1: 0}, groups=["Tue", "Mon", "Mon"])
-    with pytest.raises(ValueError, match="groups contains NaN or None for 1 of 3"):
-        assign(cost, {0: 1}, groups=["Mon", None, "Mon"])
-    with pytest.raises(ValueError, match="groups has 2 values; expected 3"):
-        shadow_prices(cost, {0: 1}, groups=["Mon", "Mon"])
-    with pytest.raises(ValueError, match=r"groups has shape \(3, 2\)"):
-        shadow_prices(cost, {0: 1}, groups=np.ones((3, 2)))
-    reversed_rows = pd.Series(["Tue", "Mon", "Mon"], index=[2, 1, 0])
-    message = "index of groups has labels of that of {} in another order"
-    with pytest.raises(ValueError, match=message.format("expected_cost")):
-        assign(pd.DataFrame(cost), {0: 1}, groups=reversed_rows)
+def test_shadow_prices_are_a_mapping():
     X = pd.DataFrame({"a": [0.0, 1.0, 2.0]})
     model = rule().fit(X, [0, 1, 1])
     for function in (model.decide, partial(decide, make_pipeline("passthrough", model))):
-        with pytest.raises(ValueError, match=message.format("X")):
-            function(X, capacity={0: 1}, groups=reversed_rows)
         with pytest.raises(TypeError, match=r"shadow_prices=\[1.0, 0.0\]; expected a mapping"):
             function(X, shadow_prices=[1.0, 0.0])
 
@@ -314,15 +268,14 @@ def test_decide_through_pipelines_and_searches(kind):
     model, alone, inner = through(kind, X, y)
 
     for given in (
-        {"capacity": {1: 5}, "groups": np.arange(120) // 40},
+        {"capacity": {1: 5}},
         {"cost": C, "shadow_prices": {1: 0.5}},
         {"prior": {0: 0.5, 1: 0.5}},
     ):
         np.testing.assert_array_equal(decide(model, X, **given), alone.decide(inner, **given))
     new = [[0, 1], [30, 0]]
     np.testing.assert_array_equal(decide(model, X, new), alone.decide(inner, [new] * 120))
-    limited = decide(model, X, capacity={1: 5}, groups=np.arange(120) // 40)
-    assert limited.reshape(3, 40).sum(axis=1).max() <= 5
+    assert decide(model, X, capacity={1: 5}).sum() <= 5
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of LogisticRegressionCV
@@ -337,8 +290,6 @@ def test_models_that_cannot_decide_are_named():
     for foreign in (GaussianNB(), make_pipeline(StandardScaler(), LogisticRegressionCV(cv=3))):
         with pytest.raises(TypeError, match=r"has no decide; .*BayesMinimumRiskClassifier"):
             decide(foreign.fit(X, y), X)
-    with pytest.raises(ValueError, match="groups= without capacity="):
-        decide(rule().fit(X, y), X, groups=y)
 
 
 def test_the_costs_of_the_caller_stay_as_they_are():
@@ -442,12 +393,6 @@ def test_the_frequencies_of_many_rare_classes_are_the_most_likely_ones():
     np.testing.assert_allclose(gain[found > 1e-6], 1, atol=1e-6)
 
 
-def test_an_estimate_that_has_not_converged_warns():
-    p = np.random.default_rng(0).dirichlet([1, 1, 1], 100)
-    with pytest.warns(ConvergenceWarning, match="Increase max_iter=1"):
-        estimate_prior(p, [0.8, 0.1, 0.1], max_iter=1)
-
-
 def test_classes_without_rows_in_the_training_get_no_frequency():
     p = [[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]]
     np.testing.assert_allclose(estimate_prior(p, [0, 0.5, 0.5]), [0, 1, 0], atol=1e-8)
@@ -479,11 +424,3 @@ def test_few_rows_are_decided_as_among_many_that_need_no_limited_decision(n_deci
         for i, j in itertools.combinations(range(9), 2):
             if (cost[i] == cost[j]).all():  # the first gets the limited one
                 assert (few[i] > 0) >= (few[j] > 0)
-
-
-def test_keys_of_groups_are_the_callers_labels():
-    expected = np.array([[9.0, 5], [4, 5], [20, 5], [7, 1]])
-    mixed = shadow_prices(expected, {1: 1}, groups=[1, 1, "a", "a"])
-    assert [*mixed] == [1, "a"]
-    hours = np.array([1, 1, 2, 2], "timedelta64[h]")
-    assert [*shadow_prices(expected, {1: 1}, groups=hours)] == [*np.unique(hours)]

@@ -293,8 +293,6 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         self, plan: Plan, inputs: Any, rows: Any, n_outputs: int
     ) -> tuple[WrappedNetwork, list[float]]:
         first, tried = inputs.make_module(), densify(rows)
-        if isinstance(first, NamedRows):
-            self._check_flatten(first)
         example = example_of(first, tried)
         attributes = vars(self).items()
         params = {k.removeprefix(PREFIX): value for k, value in attributes if k.startswith(PREFIX)}
@@ -327,13 +325,6 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             looks_trained=isinstance(module, nn.Module) and is_trained(module),
             reads_masks=isinstance(inputs, NamedPreprocessor) and bool(inputs.layout.masks),
         )
-
-    def _check_flatten(self, first: NamedRows) -> None:
-        if self.head_input == "flatten" and first.layout.masks:
-            raise ValueError(
-                "head_input='flatten' needs sequences of one length, but X has an attention_mask, "
-                "which excludes padding; expected 'mean' or a callable."
-            )
 
     def _layer_names(self, body: nn.Module, example: Any) -> list[str]:
         """Names of the layers that `alpha` weights."""

@@ -198,7 +198,6 @@ class DecisionMixin(ClassifierMixin):
         cost: ArrayLike | None = None,
         *,
         capacity: Capacity | None = None,
-        groups: ArrayLike | None = None,
         shadow_prices: Mapping[Any, float] | None = None,
         prior: Mapping[Any, float] | Literal["estimate"] | None = None,
     ) -> np.ndarray:
@@ -219,8 +218,6 @@ class DecisionMixin(ClassifierMixin):
         capacity : mapping of decisions to int or float, default=None
             How many of these samples a decision can have: an int for a number, a float for a share
             (:func:`auxcst_sklearn.decisions.assign`).
-        groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as their days. Each group has its own `capacity`.
         shadow_prices : mapping of decisions to float, default=None
             Shadow prices of limited decisions, in currency, from an earlier batch
             (:func:`auxcst_sklearn.decisions.shadow_prices`). They are added to the costs of the
@@ -241,7 +238,6 @@ class DecisionMixin(ClassifierMixin):
         ValueError
             As `predict_cost`, or if a limit or shadow price is not as described.
         """
-        check_row_order(X=X, groups=groups)
         expected = self.predict_cost(X, cost, prior=prior)
         _check_known(expected)
         if capacity is not None and shadow_prices is not None:
@@ -249,10 +245,8 @@ class DecisionMixin(ClassifierMixin):
                 "Got both capacity and shadow_prices; expected one of them: capacity for a whole "
                 "batch, or the shadow prices of an earlier batch."
             )
-        if capacity is None and groups is not None:
-            raise ValueError("Got groups= without capacity=, whose limits hold within its groups.")
         if capacity is not None:
-            choice = assign(expected, capacity, decisions=self.decisions_, groups=groups)
+            choice = assign(expected, capacity, decisions=self.decisions_)
         else:
             choice = (expected + shadow_price_vector(shadow_prices or {}, self.decisions_)).argmin(
                 axis=1

@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from .._checks.calls import BaseEstimator, error_context, warn
+from .._checks.calls import BaseEstimator, error_context
 from .._checks.data import check_no_mask, check_row_order, is_frame, on_host
 from ..modules._named_rows import MASK, Layout, NamedRows
 from .arrays import Preprocessor
@@ -49,8 +49,6 @@ class NamedPreprocessor(Preprocessor):
         arrays = as_arrays(X, new=reset)
         if reset:
             self.layout, self.name = Layout.of(arrays), type(estimator).__name__
-            if np.any(estimator.alpha) and not callable(estimator.head_input):
-                _warn_of_mask(arrays)
             for name in ("n_features_in_", "feature_names_in_"):  # of a fit on an array
                 vars(estimator).pop(name, None)
         else:
@@ -110,18 +108,6 @@ def _as_type(array: Any, dtype: str) -> Any:
     return (
         array.astype(dtype, copy=False) if np.can_cast(array.dtype, dtype, "same_kind") else array
     )
-
-
-def _warn_of_mask(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Warn of a mask with another name than the one that heads know."""
-    for name, a in arrays.items() if MASK not in arrays else ():
-        is_mask = "mask" in name.lower() and a.ndim == 2 and np.isin(a, (0, 1)).all()
-        if is_mask and not a.all():
-            warn(
-                f"X[{name!r}] looks like a mask of padding, which heads do not know: they read "
-                f"padding, too. Name it {MASK!r} in X and in forward, or pass a function as "
-                "head_input."
-            )
 
 
 def as_arrays(X: Mapping[Any, Any], *, new: bool = False) -> dict[str, NDArray[Any]]:

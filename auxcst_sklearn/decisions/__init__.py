@@ -8,14 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import warn
 from .._checks.classifiers import check_frequencies, check_probability
-from .._checks.data import check_row_order
 from .._checks.nesting import final_estimator, last_step
-from ._assignment import Capacity, assignments
+from ._assignment import Capacity, assignment
 
 __all__ = ["adjust_prior", "assign", "decide", "estimate_prior", "shadow_prices"]
 __dir__ = __all__.copy  # without imported names
@@ -27,7 +24,6 @@ def decide(
     cost: ArrayLike | None = None,
     *,
     capacity: Capacity | None = None,
-    groups: ArrayLike | None = None,
     shadow_prices: Mapping[Any, float] | None = None,
     prior: Mapping[Any, float] | Literal["estimate"] | None = None,
 ) -> NDArray[Any]:
@@ -46,8 +42,6 @@ def decide(
     capacity : mapping of decisions to int or float, default=None
         How many of these samples a decision can have: an int for a number, a float for a share
         (:func:`auxcst_sklearn.decisions.assign`).
-    groups : array-like of shape (n_samples,), default=None
-        Groups of samples, such as their days. Each group has its own `capacity`.
     shadow_prices : mapping of decisions to float, default=None
         Shadow prices of limited decisions, in currency, from an earlier batch
         (:func:`auxcst_sklearn.decisions.shadow_prices`). They are added to the costs of the
@@ -95,27 +89,19 @@ def decide(
             f"model ends with {last!r}, which has no decide; expected an estimator of "
             "auxcst_sklearn. Wrap other classifiers in BayesMinimumRiskClassifier(estimator)."
         )
-    check_row_order(X=X, groups=groups)
     last, inputs = last_step(model, X)
     return np.asarray(
-        last.decide(
-            inputs, cost, capacity=capacity, groups=groups, shadow_prices=shadow_prices, prior=prior
-        )
+        last.decide(inputs, cost, capacity=capacity, shadow_prices=shadow_prices, prior=prior)
     )
 
 
 def assign(
-    expected_cost: ArrayLike,
-    capacity: Capacity,
-    *,
-    decisions: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    expected_cost: ArrayLike, capacity: Capacity, *, decisions: ArrayLike | None = None
 ) -> NDArray[np.intp]:
     """Assign a decision to each sample at the lowest total cost, with limited decisions.
 
     The result is exact: no other assignment within the limits is cheaper. Limited capacity goes to
-    the first of equal samples. With one limit, it goes to the first of all samples that save the
-    same amount.
+    the first of equal samples.
 
     Parameters
     ----------
@@ -126,9 +112,6 @@ def assign(
         samples, rounded down. Decisions that are not named have no limit.
     decisions : array-like of shape (n_decisions,), default=None
         Labels of the columns. If None, their positions are used.
-    groups : array-like of shape (n_samples,), default=None
-        Groups of samples, such as their days. Limits apply to each group. If None, there is one
-        group.
 
     Returns
     -------
@@ -152,20 +135,12 @@ def assign(
     >>> assign(expected_cost, {"review": 1}, decisions=["pass", "review"])
     array([0, 0, 1])
     """
-    found = list(assignments(expected_cost, capacity, decisions, groups))
-    choice = np.empty(sum(len(columns) for _, _, columns, _ in found), dtype=np.intp)
-    for _, rows, columns, _ in found:
-        choice[rows] = columns
-    return choice
+    return assignment(expected_cost, capacity, decisions)[0]
 
 
 def shadow_prices(
-    expected_cost: ArrayLike,
-    capacity: Capacity,
-    *,
-    decisions: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-) -> dict[Hashable, Any]:
+    expected_cost: ArrayLike, capacity: Capacity, *, decisions: ArrayLike | None = None
+) -> dict[Hashable, float]:
     """Compute the cost saved per unit of extra capacity of each limited decision.
 
     A row should get a limited decision if it saves more than the shadow price of this decision.
@@ -181,15 +156,11 @@ def shadow_prices(
         samples, rounded down. Decisions that are not named have no limit.
     decisions : array-like of shape (n_decisions,), default=None
         Labels of the columns. If None, their positions are used.
-    groups : array-like of shape (n_samples,), default=None
-        Groups of samples, such as their days. Limits apply to each group. If None, there is one
-        group.
 
     Returns
     -------
     dict
-        Shadow price of each decision in `capacity`, in currency; 0 if capacity is left over. With
-        `groups` a dict of such shadow prices for each group.
+        Shadow price of each decision in `capacity`, in currency; 0 if capacity is left over.
 
     Raises
     ------
@@ -203,9 +174,7 @@ def shadow_prices(
     >>> shadow_prices(expected_cost, {"review": 1}, decisions=["pass", "review"])
     {'review': 4.0}
     """
-    found = assignments(expected_cost, capacity, decisions, groups)
-    prices: dict[Hashable, Any] = {group: price for group, _, _, price in found}
-    return prices[None] if groups is None else prices
+    return assignment(expected_cost, capacity, decisions)[1]
 
 
 def adjust_prior(
@@ -261,9 +230,7 @@ def adjust_prior(
     return np.where(total > 0, adjusted / np.where(total > 0, total, 1), now)
 
 
-def estimate_prior(
-    probability: ArrayLike, class_prior: ArrayLike, *, max_iter: int = 1000, tol: float = 1e-6
-) -> NDArray[np.float64]:
+def estimate_prior(probability: ArrayLike, class_prior: ArrayLike) -> NDArray[np.float64]:
     """Estimate the class frequencies of unlabelled samples by maximum likelihood.
 
     If the probabilities are not calibrated, the estimate is biased.
@@ -274,11 +241,6 @@ def estimate_prior(
         Class probabilities of the samples, at the frequencies of the training.
     class_prior : array-like of shape (n_classes,)
         Class frequencies of the training.
-    max_iter : int, default=1000
-        Maximum number of iterations.
-    tol : float, default=1e-6
-        If the mean log likelihood of a sample may be further from its maximum, a
-        ``ConvergenceWarning`` is issued.
 
     Returns
     -------
@@ -313,14 +275,7 @@ def estimate_prior(
         seen = np.maximum(ratio @ prior, np.finfo(np.float64).tiny)
         return prior.sum() - np.log(seen).mean(), 1 - (ratio / seen[:, None]).mean(axis=0)
 
-    options = {"maxiter": max_iter, "ftol": 0, "gtol": 1e-10}
+    options = {"maxiter": 1000, "ftol": 0, "gtol": 1e-10}
     bounds = [(0, None)] * len(before)
     found = minimize(loss, before, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-    prior: NDArray[np.float64] = found / found.sum()
-    if not (gap := -loss(prior)[1].min()) <= tol:
-        warn(
-            f"The class frequencies are not yet the most likely ones: the mean log likelihood may "
-            f"be {gap:.2g} higher, and tol={tol!r}. Increase max_iter={max_iter!r}.",
-            ConvergenceWarning,
-        )
-    return prior
+    return found / found.sum()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from heapq import heappop, heappush
 from itertools import pairwise
 from numbers import Integral, Real
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from .._checks.data import check_groups, check_row_order, plain_labels
+from .._checks.data import plain_labels
 
 Capacity = Mapping[Hashable, "int | float"]
 
@@ -39,14 +39,10 @@ def shadow_price_vector(
     return vector
 
 
-def assignments(
-    expected_cost: ArrayLike,
-    capacity: Capacity,
-    decisions: ArrayLike | None,
-    groups: ArrayLike | None,
-) -> Iterator[tuple[Any, Any, NDArray[np.intp], dict[Hashable, float]]]:
-    """Label, rows, their columns, and shadow prices of the limits of each group of rows."""
-    check_row_order(expected_cost=expected_cost, groups=groups)
+def assignment(
+    expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None
+) -> tuple[NDArray[np.intp], dict[Hashable, float]]:
+    """The column of each row, and the shadow prices of the limited decisions."""
     cost: NDArray[np.float64] = check_array(
         expected_cost, dtype=np.float64, input_name="expected_cost"
     )
@@ -62,32 +58,11 @@ def assignments(
             f"capacity={capacity!r}; expected a mapping of decisions to their largest number or "
             "share, such as {'review': 200}."
         )
-    for group, rows in groups_of_rows(groups, cost):
-        of_rows = cost[rows]
-        where = "" if groups is None else f" of groups={group!r}"
-        limit = _limits(capacity, labels, len(of_rows), where)
-        choice, price = solve(of_rows, limit)
-        yield group, rows, choice, {label: float(price[labels.index(label)]) for label in capacity}
+    choice, price = solve(cost, _limits(capacity, labels, len(cost)))
+    return choice, {label: float(price[labels.index(label)]) for label in capacity}
 
 
-def groups_of_rows(groups: ArrayLike | None, cost: NDArray[Any]) -> Iterator[tuple[Any, Any]]:
-    """The label and the rows of each group, sorted by the labels; without groups all rows."""
-    if groups is None:
-        yield None, slice(None)
-        return
-    found = check_groups(groups, cost)
-    _, group, count = np.unique(found, return_inverse=True, return_counts=True)
-    given: Any = groups.to_list() if hasattr(groups, "to_list") else found  # numpy drops zones
-    # Of mixed labels, numpy makes strings.
-    given = groups if isinstance(groups, list | tuple) else given
-    for rows in np.split(np.argsort(group, kind="stable"), count.cumsum()[:-1]):
-        label = given[rows[0]]
-        times = np.datetime64, np.timedelta64
-        is_plain = isinstance(label, np.generic) and not isinstance(label, times)
-        yield label.item() if is_plain else label, rows
-
-
-def _limits(capacity: Capacity, labels: list[Any], n: int, where: str) -> NDArray[np.float64]:
+def _limits(capacity: Capacity, labels: list[Any], n: int) -> NDArray[np.float64]:
     """The largest number of rows of each column."""
     limit = np.full(len(labels), np.inf)
     for label, value in capacity.items():
@@ -98,7 +73,7 @@ def _limits(capacity: Capacity, labels: list[Any], n: int, where: str) -> NDArra
         given = {label: int(limit[labels.index(label)]) for label in capacity}
         raise ValueError(
             f"capacity limits all decisions, to {given}, which leaves {n - int(limit.sum())} of "
-            f"{n} samples{where} without any. Raise a limit, or leave one decision without."
+            f"{n} samples without any. Raise a limit, or leave one decision without."
         )
     return limit
 
@@ -125,9 +100,6 @@ def solve(
     if (np.bincount(choice, minlength=len(limit)) <= limit).all():
         return choice, np.zeros(len(limit))
     cost = cost / SCALE
-    limited = np.flatnonzero(np.isfinite(limit))
-    if len(limited) == 1:
-        return _solve_one(cost, limit, int(limited[0]))
     order = np.lexsort(cost.T)  # equal rows side by side, in their order
     is_new = np.append(True, (cost[order[1:]] != cost[order[:-1]]).any(axis=1))
     count = np.diff(np.append(np.flatnonzero(is_new), len(cost)))
@@ -135,20 +107,6 @@ def solve(
     columns = np.argsort(np.isinf(limit), kind="stable")  # the first of equal rows come first
     choice[order] = np.repeat(np.tile(columns, len(count)), used[:, columns].ravel())
     return choice, price * SCALE
-
-
-def _solve_one(
-    cost: NDArray[np.float64], limit: NDArray[np.float64], j: int
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """With one limited decision, those rows get it that gain most."""
-    is_limited = np.isfinite(limit)
-    others = np.where(is_limited, np.inf, cost)
-    choice = others.argmin(axis=1)
-    gain = others.min(axis=1) - cost[:, j]
-    order = np.argsort(-gain, kind="stable")
-    n = int(limit[j])
-    choice[order[:n]] = j
-    return choice, np.where(is_limited, max(gain[order[n]], 0.0) * SCALE, 0.0)
 
 
 def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:

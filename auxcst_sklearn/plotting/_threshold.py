@@ -250,7 +250,7 @@ class CostThresholdDisplay:
         of = "" if self.pos_label is None else f" of {self.pos_label}"
         ax.set(xlabel=f"threshold on the probability{of}", ylabel="mean cost")
         tidy(ax)
-        self.rate_axis_ = self._draw_rates(few_decades=xscale == "log" and lowest > 1 / 500)
+        self.rate_axis_ = self._draw_rates()
         self.legend_ = draw_legend(ax)
         return self
 
@@ -266,9 +266,8 @@ class CostThresholdDisplay:
         label = f"Bayes threshold {amount(self.bayes_threshold)}:\n{paid}"
         return self.ax_.axvline(np.clip(self.bayes_threshold, lowest, 1), label=label, **style)
 
-    def _draw_rates(self, few_decades: bool) -> Any:
+    def _draw_rates(self) -> Any:
         """An axis on top with the fraction predicted positive at the thresholds below."""
-        from matplotlib.ticker import LogLocator, NullFormatter
 
         def rate(threshold: float, _: float) -> str:
             at = int(np.searchsorted(self.thresholds, threshold))
@@ -277,11 +276,6 @@ class CostThresholdDisplay:
         top = self.ax_.secondary_xaxis("top")
         top.xaxis.set_major_formatter(rate)
         top.set_xlabel("fraction predicted positive")
-        if few_decades:  # label thresholds between powers of ten, on both axes
-            for axis in (self.ax_.xaxis, top.xaxis):
-                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axis.set_minor_formatter(NullFormatter())
-            self.ax_.xaxis.set_major_formatter("{x:g}")
         return top
 
 

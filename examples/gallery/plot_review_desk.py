@@ -30,11 +30,12 @@ C[:, 0, 1], C[:, 1, 0], C[:, :, 2] = 10 + amount / 20, amount, 4
 
 # %%
 # Train on 6,000 earlier payments. ``decide`` takes the least expected cost; with ``capacity=`` it
-# gives the capacity of 200 to the payments that save most, with ``groups=`` day by day.
+# gives the capacity of 200 to the payments of a day that save most.
 model = CostSensitiveAuxMLP(n_networks=2, decisions=DECISIONS, random_state=0)
 model.fit(X[:6000], fraud[:6000], cost=C[:6000])
 X, fraud, C, amount, day = (rows[6000:] for rows in (X, fraud, C, amount, day))
-best = model.decide(X, C, capacity={"review": DESK}, groups=day)
+days = [day == d for d in range(7)]
+best = np.concatenate([model.decide(X[d], C[d], capacity={"review": DESK}) for d in days])
 free = model.decide(X, C)
 print("reviews a day without a limit:", np.bincount(day[free == "review"]))
 
@@ -51,8 +52,8 @@ def habit(order):
 
 
 expected = model.predict_cost(X, C)
-prices = shadow_prices(expected, {"review": DESK}, decisions=DECISIONS, groups=day)
-singly = [model.decide(X[day == d], C[day == d], shadow_prices=prices[d - 1]) for d in range(1, 7)]
+prices = [shadow_prices(expected[d], {"review": DESK}, decisions=DECISIONS) for d in days]
+singly = [model.decide(X[d], C[d], shadow_prices=before) for d, before in zip(days[1:], prices)]
 print(
     "reviews a day by the shadow price of the day before:",
     [int((c == "review").sum()) for c in singly],
@@ -71,7 +72,7 @@ for name, chosen in ways.items():
 # slope of the right curve is this shadow price. It falls to zero where one more review is worth
 # nothing.
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.bar(DAYS, [prices[d]["review"] for d in range(7)], color="#0072B2")
+left.bar(DAYS, [price["review"] for price in prices], color="#0072B2")
 left.set(ylabel="saved by one more review (EUR)", title="shadow price")
 monday = expected[day == 0]
 without = monday[:, :2].min(axis=1)

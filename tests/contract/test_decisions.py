@@ -162,10 +162,6 @@ def test_limits_prices_and_priors(data, kind):
 
     chosen = assign(expected, capacity, decisions=model.decisions_)
     np.testing.assert_array_equal(limited, model.decisions_[chosen])
-    groups = {"groups": np.arange(90) // 45}
-    chosen = assign(expected, capacity, decisions=model.decisions_, **groups)
-    by_half = model.decide(X, capacity=capacity, **groups)
-    np.testing.assert_array_equal(by_half, model.decisions_[chosen])
     prices = shadow_prices(expected, capacity, decisions=model.decisions_)
     at = expected + [0, prices["bee"], 0, prices["refer"], prices["hold"]]
     one_by_one = [model.decide(X[i : i + 1], shadow_prices=prices)[0] for i in range(90)]

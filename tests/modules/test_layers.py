@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn.modules import CostHead
-from auxcst_sklearn.modules._layers import BatchedHead, BatchedLinear, MapMeans, SeededDropout
+from auxcst_sklearn.modules._layers import BatchedHead, BatchedLinear, SeededDropout
 
 
 @pytest.mark.parametrize("p", [1e-9, 0.3, 0.5, 1 - 1e-9])
@@ -143,15 +143,3 @@ def test_a_head_computes_in_the_precision_of_its_weights():
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 5, 6), (3, 4, 7), (2, 3, 2, 3, 4)])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_the_gradient_of_pooled_maps_is_that_of_their_mean(shape, dtype):
-    maps = torch.rand(shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
-    factors = torch.arange(shape[0] * shape[1]).view(shape[:2]).float()
-    found, expected = maps.clone().requires_grad_(), maps.clone().requires_grad_()
-    pooled = MapMeans.apply(found, torch.float32)
-    rough = {"rtol": 2**-8, "atol": 0} if dtype == torch.bfloat16 else {}
-    torch.testing.assert_close(pooled, maps.float().flatten(2).mean(2), **rough)
-    (pooled * factors).sum().backward()
-    (expected.float().flatten(2).mean(2) * factors).sum().backward()
-    assert found.grad.dtype == dtype
-    torch.testing.assert_close(found.grad, expected.grad)

@@ -381,7 +381,7 @@ def test_lists_that_mix_strings_and_numbers():
 def test_identifiers_that_float64_merges_are_refused(sign):
     X = np.column_stack([sign * (2**53 + np.arange(60) % 3), np.arange(60)])
     model = small_mlp(categorical_features=[0]).fit(X, np.arange(60) % 3 == 0)
-    with pytest.raises(ValueError, match=r"differs from the model .* most for \[-?9007199254740"):
+    with pytest.raises(ValueError, match="differs from the model .* in row"):
         to_onnx(model, X)
 
 
