@@ -140,6 +140,3 @@ def test_a_head_computes_in_the_precision_of_its_weights():
         expected = F.linear(inputs.float(), head.weight, head.bias)
         torch.testing.assert_close(head(maps), expected, atol=4e-3, rtol=0)
         assert head(maps).dtype == torch.float32
-
-
-@pytest.mark.parametrize("shape", [(3, 4, 5, 6), (3, 4, 7), (2, 3, 2, 3, 4)])
