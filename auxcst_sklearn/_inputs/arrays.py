@@ -22,13 +22,13 @@ from ..modules._tables import UnitRange
 from .lazy_rows import (
     PLAIN_ROWS,
     PLAIN_VALUES,
-    as_float32,
     bounds_of,
     check_resolution,
     exceeds_float32,
     prepared,
     row_order,
 )
+from .scaling import as_float32
 
 # A larger share of values beyond FACTOR times the largest one of the training indicates pixels in
 # another range. A few may be so large after a MinMaxScaler, where training pixels hardly differ.

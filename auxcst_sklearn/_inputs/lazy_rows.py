@@ -117,16 +117,6 @@ def checked_labels(y: Any, X: Any) -> NDArray[Any]:
     return labels
 
 
-def as_float32(X: Any) -> Any:
-    """A validated dense array in C order, or a sparse matrix, as float32."""
-    if X.dtype == np.float32:
-        return X
-    with np.errstate(over="ignore"):  # detected below
-        X = X.astype(np.float32) if sparse.issparse(X) else X.astype(np.float32, order="C")
-    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X", allow_nan=True)
-    return X
-
-
 def bounds_of(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Smallest and largest value of each column, by blocks of rows; NaN is ignored."""
     low, high = np.full((2, *X.shape[1:]), np.nan)

@@ -16,7 +16,8 @@ from .._checks.calls import BaseEstimator, error_context
 from .._checks.data import check_no_mask, check_row_order, is_frame, on_host
 from ..modules._named_rows import MASK, Layout, NamedRows
 from .arrays import Preprocessor
-from .lazy_rows import as_float32, check_resolution, checked_labels
+from .lazy_rows import check_resolution, checked_labels
+from .scaling import as_float32
 
 # Rows among which some of different lengths are looked for, and how many are tried.
 SAMPLED, N_TRIED, FEWEST_TRIED = 10_000, 8, 3

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.utils import assert_all_finite
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from .lazy_rows import ROUNDING, as_float32, row_blocks
+from .lazy_rows import ROUNDING, row_blocks
 
 # Quantiles are computed from all rows, or a random sample of this many; wide tables have smaller
 # samples, of about this many values.
@@ -199,6 +199,16 @@ class Scaling:
         for i, j in enumerate(np.flatnonzero(self.ranked)):
             scaled[:, j] = np.interp(rows[:, j], self.quantiles[:, i], self.scores[:, i])
         return scaled
+
+
+def as_float32(X: Any) -> Any:
+    """A validated dense array in C order, or a sparse matrix, as float32."""
+    if X.dtype == np.float32:
+        return X
+    with np.errstate(over="ignore"):  # detected below
+        X = X.astype(np.float32) if sparse.issparse(X) else X.astype(np.float32, order="C")
+    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X", allow_nan=True)
+    return X
 
 
 def _clipped(scaled: NDArray[Any]) -> NDArray[Any]:

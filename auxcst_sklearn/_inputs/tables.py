@@ -22,7 +22,6 @@ from .arrays import Preprocessor, has_columns_of_fit
 from .columns import CategoryCodes, as_table
 from .lazy_rows import (
     LazyRows,
-    as_float32,
     check_resolution,
     checked_labels,
     prepared,
@@ -30,7 +29,15 @@ from .lazy_rows import (
     row_order,
     stays_lazy,
 )
-from .scaling import SHARES, FeatureStatistics, Scaling, have_common_unit, rounding_of, scaling_of
+from .scaling import (
+    SHARES,
+    FeatureStatistics,
+    Scaling,
+    as_float32,
+    have_common_unit,
+    rounding_of,
+    scaling_of,
+)
 
 # A column with more distinct values than this fraction of the rows is no useful category.
 MOST_DISTINCT, FEWEST_ROWS_TO_WARN = 0.5, 50

@@ -119,8 +119,8 @@ class CostNet(NeuralNet):
 
         The `last` rows are tried, because sequences are sorted by their length.
         """
-        grows = n_rows > usual and self.iterator_valid__may_grow
-        if not grows or (free := free_memory(self.device)) is None:
+        may_grow = self.iterator_valid__may_grow
+        if not may_grow or (free := free_memory(self.device)) is None:
             return usual
         with neutral_torch_modes():
             tried = last(slice(max(0, n_rows - N_MEASURED), n_rows)).to(self.device)
@@ -171,8 +171,9 @@ class CostNet(NeuralNet):
             return shuffled(dataset, self.batch_size, self.generators, group)
         most = EVALUATED_BYTES // (len(dataset) * dataset[0].row_nbytes)
         usual, n = max(1, min(max(self.batch_size, self.predict_rows), most)), len(dataset[0])
-        size = self.rows_at_once(usual, n, lambda last: dataset[0][torch.arange(n)[last]][0])
-        return Batches(dataset, group.from_first(size), group=group)
+        if n > usual:
+            usual = self.rows_at_once(usual, n, lambda last: dataset[0][torch.arange(n)[last]][0])
+        return Batches(dataset, group.from_first(usual), group=group)
 
     def records(self, start: int) -> list[dict[str, Any]]:
         """The records of the finished epochs from `start` on, for the user."""
@@ -245,7 +246,9 @@ class CostNet(NeuralNet):
         `module` is a copy of the module of the net, with other settings.
         """
         loss, is_geometric = self.criterion_.loss, self.is_geometric
-        output = self._tempered(self.forward_voted(x, module))
+        output = self.forward_voted(x, module)
+        if self.temperature != 1:
+            output = loss.with_temperature(output, self.temperature)
         if not is_geometric:
             return output
         logs = loss.probabilities(output).clamp(min=SMALLEST).log()
@@ -351,13 +354,14 @@ class CostNet(NeuralNet):
         n = X.shape[0]
         few = n <= PADDED_ROWS
         arrays: list[np.ndarray] = []
+        size = self.module_.even_rows if few else self.predict_rows
         lengths = None if few else self.module_.lengths(X)
         # Rows of similar length share a batch, which is cut to its longest row.
         order = None if lengths is None else lengths.argsort().numpy()
-        usual = self.module_.even_rows if few else self.predict_rows
-        size = self.rows_at_once(
-            usual, n, lambda last: densify(X[last if order is None else order[last]])
-        )
+        if n > size:
+            size = self.rows_at_once(
+                size, n, lambda last: densify(X[last if order is None else order[last]])
+            )
         limit = thread_limit(min(size, n) * self.multiplications_per_row)
         with neutral_torch_modes(), torch.no_grad(), limit:
             for start in range(0, n, size):

@@ -14,7 +14,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from ..costs._account import Costs
 from ..costs._statistics import CostStatistics
-from ._loss import Loss, ProbabilisticLoss, Target, Weight, in_float64
+from ._loss import Loss, ProbabilisticLoss, Target, Weight
 
 # torch's softmax is slow for rows shorter than a vector register.
 FEW_CLASSES = 16
@@ -284,7 +284,7 @@ class SampleRisk(ProbabilisticLoss):
         rows = outputs.reshape(-1, outputs.shape[-1])
         _, a, b = rows.chunk(3, dim=-1)
         p = self.probabilities(rows)
-        exact = in_float64(p)
+        exact = p if p.device.type == "mps" else p.double()  # MPS has no float64
         level = (exact * self.level.to(exact)).sum(dim=-1, keepdim=True)
         costs = expected_costs(p, self.above.to(p), a, b) + level
         return costs.view(*outputs.shape[:-1], -1)

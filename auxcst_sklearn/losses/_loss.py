@@ -205,7 +205,8 @@ class ProbabilisticLoss(Loss):
 
     def to_cost(self, outputs: Tensor, statistics: CostStatistics) -> Tensor:
         """Return the expected cost of each prediction under the class probabilities."""
-        p = in_float64(self.probabilities(outputs))
+        p = self.probabilities(outputs)
+        p = p if p.device.type == "mps" else p.double()  # MPS has no float64
         return p @ p.new_tensor(statistics.class_mean)
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
@@ -253,11 +254,6 @@ class ProbabilisticLoss(Loss):
             return False
         found = self.probabilities(self.with_probabilities(p.log(), p))
         return torch.allclose(found, p, rtol=1e-3)
-
-
-def in_float64(values: Tensor) -> Tensor:
-    """Values that multiply costs, of which float32 would lose small differences of large ones."""
-    return values if values.device.type == "mps" else values.double()  # MPS has no float64
 
 
 class LayerWiseLoss(nn.Module):
