@@ -127,6 +127,7 @@ BAD_PARAMETERS = {
     "not an optimizer": ("optimizer", dict, "optimizer", "dict", "torch.optim.Optimizer"),
     "unknown loss": ("loss", "hinge", "'loss'", "'hinge'", "'one_sided'"),
     "NaN learning rate": ("learning_rate", np.nan, "'learning_rate'", "nan"),
+    "dropout 1": ("dropout", 1.0, "'dropout'", "1.0", "[0.0, 1.0)"),
     "a Generator": ("random_state", np.random.default_rng(0), "'random_state'", "Generator"),
     "classes of other labels": ("classes", ["ant", "bee", "cat"], "[0, 1, 2]", "'ant'", "classes="),
     "unsorted classes": ("classes", [2, 1, 0], "classes=[2, 1, 0]", "in sorted order"),
@@ -200,6 +201,7 @@ def test_partial_fit_asks_for_the_classes_once(problem, mlp):
         ({}, [0, 1, 5], "[0, 1, 5], the labels of cost"),
         ({}, [0, 1, 1], "[0, 1], the labels of cost"),
         ({"classes": [0]}, [0, 1, 2], "classes=[0]"),
+        ({"cost_matrix": MATRIX}, [0, 1, 2], "both cost and cost_matrix; expected one source"),
     ],
 )
 def test_messages_name_the_argument_at_fault(problem, mlp, parameters, columns, message):
