@@ -1,7 +1,6 @@
 """Arrays by name: what a tokenizer returns, texts in pipelines, several inputs."""
 
 import pickle
-import warnings
 from collections import UserDict
 
 import numpy as np
@@ -349,7 +348,6 @@ def test_arrays_that_are_refused(given, message):
     [
         (net(), y[:7], "inconsistent numbers of samples"),
         (net(image_shape=(3, 3)), y, r"image_shape=\(3, 3\) is for X as one array"),
-        (net(head_input="flatten"), y, "head_input='flatten' needs sequences of one length"),
         (CostSensitiveAuxMLP(), y, "Expected 2D array"),
         (CostSensitiveEnsembleClassifier(), y, "expected two dimensions"),
     ],
@@ -391,24 +389,3 @@ def test_rates_of_pretrained_encoders():
     assert rates(model, X, learning_rate=1e-2) == pytest.approx({"new": 1e-2, "body": 1e-3})
     given = {"pretrained_lr_factor": 0.5}
     assert rates(model, X, **given) == pytest.approx({"new": 1e-2, "body": 5e-3})
-
-
-class Masked(Encoder):
-    def forward(self, input_ids, padding_mask):
-        return super().forward(input_ids, padding_mask)
-
-
-@pytest.mark.parametrize("dtype", [bool, np.int64, np.float32])
-def test_a_mask_that_heads_do_not_know_raises_a_warning(dtype):
-    given = {"input_ids": ids, "padding_mask": mask.astype(dtype)}
-    known = {"n_networks": 1, "max_epochs": 1, "random_state": 0}
-
-    with pytest.warns(UserWarning, match=r"X\['padding_mask'\] .* Name it 'attention_mask' in X"):
-        CostSensitiveAuxNet(Masked, **known).fit(given, y)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        CostSensitiveAuxNet(Encoder, **known).fit(X, y)
-        CostSensitiveAuxNet(Masked, alpha=0, **known).fit(given, y)
-        no_padding = {**given, "padding_mask": np.ones_like(ids).astype(dtype)}
-        CostSensitiveAuxNet(Masked, **known).fit(no_padding, y)
