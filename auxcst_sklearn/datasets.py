@@ -176,7 +176,7 @@ def _numbers(column: Any, name: Any) -> NDArray[Any]:
     except (TypeError, ValueError) as error:
         cells = sorted(values.tolist(), key=lambda cell: not isinstance(cell, str))
         raise TypeError(
-            f"Column {name!r} of source holds {cells[0]!r}; expected numbers "
+            f"Column {name!r} of source contains {cells[0]!r}; expected numbers "
             f"({error}). Convert it to numbers first, such as the days since a date or the codes "
             "of categories."
         ) from error
@@ -193,7 +193,7 @@ def _cast(values: NDArray[Any], dtype: np.dtype[Any], name: Any) -> NDArray[Any]
     if wrong.any():
         value = values[wrong][0].item()
         raise ValueError(
-            f"Column {name!r} of source holds {value!r}, which {dtype} cannot hold. Pass another "
-            "dtype, such as float64."
+            f"Column {name!r} of source contains {value!r}, which {dtype} cannot hold. Pass "
+            "another dtype, such as float64."
         )
     return cast

@@ -91,7 +91,7 @@ def test_bad_input(arguments, message):
 
 def test_no_samples_have_no_mean():
     for metric in (mean_cost, savings_score):
-        with pytest.raises(ValueError, match="y_true holds no samples"):
+        with pytest.raises(ValueError, match="y_true contains no samples"):
             metric([], [], cost_matrix=MATRIX, classes=["a", "b", "c"])
 
 

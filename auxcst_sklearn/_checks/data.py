@@ -126,9 +126,9 @@ def refuse_times(X: Any) -> None:
     for where, kind in kinds:
         if kind.lower().startswith(_TIMES):
             raise ValueError(
-                f"{where} holds times ({kind}); expected numbers or categories. Make features of "
-                "them, such as X['month'] = X['day'].dt.month, or put skrub's DatetimeEncoder in "
-                "front, in a pipeline."
+                f"{where} contains times ({kind}); expected numbers or categories. Make features "
+                "of them, such as X['month'] = X['day'].dt.month, or put skrub's DatetimeEncoder "
+                "in front, in a pipeline."
             )
 
 
@@ -138,7 +138,7 @@ def check_no_mask(values: Any, name: str) -> None:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         n_masked = np.count_nonzero(np.ma.getmaskarray(values))
         raise ValueError(
-            f"{name} holds {n_masked} masked values, which would be read as if they were not; "
+            f"{name} contains {n_masked} masked values, which would be read as if they were not; "
             f"expected an array without a mask. Pass {name}.filled(...), with NaN for missing "
             "features, or leave these rows out."
         )
@@ -149,7 +149,7 @@ def check_row_order(**named: Any) -> None:
 
     Rows belong together by position, as everywhere in scikit-learn, so that this is a sign of
     rows that do not. A default index 0 .. n-1, as of a new DataFrame, is a sign only where the
-    other one holds the same labels.
+    other one contains the same labels.
     """
     given = dict[str, Any]()
     for name, rows in named.items():
@@ -323,7 +323,7 @@ def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:
     except TypeError:
         pass
     raise ValueError(
-        f"{name} holds labels of types {', '.join(types)}, which have no common order; expected "
+        f"{name} contains labels of types {', '.join(types)}, which have no common order; expected "
         "one type, and none missing. Convert them, such as with astype(str)."
     )
 
@@ -356,7 +356,7 @@ def label_index(
         known = index >= 0
     if not known.all():
         raise ValueError(
-            f"{name} holds labels that are not among the classes: "
+            f"{name} contains labels that are not among the classes: "
             f"{shorten(plain_labels([*dict.fromkeys(y[~known].tolist())]))}; expected labels among "
             f"{shorten(classes)}{source}. {LABEL_REMEDY}"
         )

@@ -131,7 +131,7 @@ def check_each(values: Sequence[Any], *, name: str, interval: Interval) -> None:
     """Check every value of a sequence against the interval of a single number."""
     for value in values:
         if not interval.is_satisfied_by(value):
-            raise ValueError(f"{name} holds {value!r}; expected each value to be {interval}.")
+            raise ValueError(f"{name} contains {value!r}; expected each value to be {interval}.")
 
 
 def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[int], list[float]]:
@@ -154,7 +154,7 @@ def check_net_params(net_params: Mapping[str, Any] | None) -> dict[str, Any]:
     arguments = dict(net_params or {})
     if wrong := [n for n in arguments if "__" not in n or n.startswith(IGNORED_NET_PARAMS)]:
         raise ValueError(
-            f"net_params holds {wrong}, which the estimator sets itself or ignores; expected "
+            f"net_params contains {wrong}, which the estimator sets itself or ignores; expected "
             "arguments of a part of the net, such as optimizer__betas, and for others the "
             "parameters of the estimator, such as learning_rate for lr."
         )

@@ -106,7 +106,7 @@ class Preprocessor:
         """Raise an error for an array or tensor of other samples than those of the training."""
         if tuple(X.shape[1:]) != self.fitted_shape:
             raise ValueError(
-                f"X holds samples of shape {tuple(X.shape[1:])}, but {self.name} was fitted on "
+                f"X contains samples of shape {tuple(X.shape[1:])}, but {self.name} was fitted on "
                 f"samples of shape {self.fitted_shape}; expected the same."
             )
 
@@ -257,7 +257,7 @@ class ImagePreprocessor(Preprocessor):
         ):
             warn(
                 "X is uint8, and no value is above 1. It is divided by 255, as pixels are. If it "
-                "holds indicators or masks, pass X.astype(numpy.float32), which is not divided."
+                "contains indicators or masks, pass X.astype(numpy.float32), which is not divided."
             )
         remedy = likely_remedy(self.shape, self.channels_last)
         if not self.convolved or self.image_shape is not None or remedy is None:
@@ -265,7 +265,7 @@ class ImagePreprocessor(Preprocessor):
         shape = as_image(self.shape, self.channels_last)
         height, width, channels = shape if self.channels_last else (*shape[1:], shape[0])
         warn(
-            f"X holds samples of shape {self.shape}, taken for images of {channels} "
+            f"X contains samples of shape {self.shape}, taken for images of {channels} "
             f"channel{'s' * (channels > 1)} of {height} x {width} pixels. If this is wrong, "
             f"pass {remedy}; if not, image_shape={shape} silences this warning."
         )
@@ -307,7 +307,7 @@ def _largest(X: Any) -> float:
 def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, ...]:
     """Shape of a sample: its own, or `image_shape` for a flattened row."""
     if 0 in shape:
-        raise ValueError(f"X holds samples of shape {shape}; expected at least one value in each.")
+        raise ValueError(f"X contains samples of shape {shape}; expected at least one value each.")
     if image_shape is None:
         return shape
     expected = tuple(np.asarray(image_shape).tolist())
@@ -318,7 +318,7 @@ def resolve_image_shape(shape: tuple[int, ...], image_shape: Any) -> tuple[int, 
         )
     if shape not in (expected, (prod(expected),)):
         raise ValueError(
-            f"X holds samples of shape {shape}; image_shape={image_shape!r} expects "
+            f"X contains samples of shape {shape}; image_shape={image_shape!r} expects "
             f"{expected}, or flattened rows of {prod(expected)} values."
         )
     return expected
@@ -328,7 +328,7 @@ def as_image(shape: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
     """Shape of an image, also if given without channels (H, W), or as a row (W,)."""
     if len(shape) > 3:
         raise ValueError(
-            f"X holds samples of {len(shape)} dimensions, {shape}; expected images (C, H, W) or "
+            f"X contains samples of {len(shape)} dimensions, {shape}; expected images (C, H, W) or "
             "(H, W), or flattened rows."
         )
     if len(shape) == 3:

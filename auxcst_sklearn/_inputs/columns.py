@@ -135,9 +135,9 @@ class CategoryCodes:
             other = next((v for v in column if _kind(v) not in (None, expected)), None)
             if expected is not None and other is not None:
                 raise ValueError(
-                    f"Column {_name(X, j)} of X holds {_kind(other)}, such as {other!r}, but its "
-                    f"categories in the training are {expected}, such as {known[0]!r}; expected "
-                    "the same. Convert it, such as with astype."
+                    f"Column {_name(X, j)} of X contains {_kind(other)}, such as {other!r}, but "
+                    f"its categories in the training are {expected}, such as {known[0]!r}; "
+                    "expected the same. Convert it, such as with astype."
                 )
 
     def _numbers(self, X: Any) -> NDArray[Any] | None:

@@ -156,13 +156,13 @@ def unresolved(
     largest = np.maximum(abs(low), abs(high))
     with np.errstate(over="ignore", invalid="ignore"):
         step = np.spacing(largest.astype(dtype)).astype(np.float64)
-        # A column that is constant but for errors of rounding holds no differences to lose.
+        # A column that is constant but for errors of rounding contains no differences to lose.
         varies = high - low > ROUNDING * largest
         return varies & (step > (high - low) / FEWEST_STEPS)
 
 
 def exceeds_float32(X: Any) -> bool:
-    """Whether X holds integers, such as identifiers, of which float32 would merge some."""
+    """Whether X contains integers, such as identifiers, of which float32 would merge some."""
     if sparse.issparse(X) or X.dtype.kind not in "iu" or X.dtype.itemsize <= 2 or not X.size:
         return False
     low, high = bounds_of(X)

@@ -66,7 +66,7 @@ class NamedPreprocessor(Preprocessor):
         length = None if mask is None or mask.ndim < 2 else mask.shape[1]
         if set(X) != set(layout.names):
             raise ValueError(
-                f"X holds the arrays {[*X]}, but {self.name} was fitted on {[*layout.names]}; "
+                f"X contains the arrays {[*X]}, but {self.name} was fitted on {[*layout.names]}; "
                 "expected the same."
             )
         arrays, n = {}, len(X[layout.names[0]])
@@ -75,7 +75,7 @@ class NamedPreprocessor(Preprocessor):
             expected = (n, *(length if size is None else size for size in shape))
             if tuple(found.shape) != expected or not str(found.dtype).endswith(dtype):
                 raise ValueError(
-                    f"X[{key!r}] holds {found.dtype} of shape {tuple(found.shape[1:])} for each "
+                    f"X[{key!r}] contains {found.dtype} of shape {tuple(found.shape[1:])} for each "
                     f"of {len(found)} examples, but {self.name} was fitted on {dtype} of shape "
                     f"{shape}, where None is the length that all sequences of X share; expected "
                     "the same, for as many examples in all arrays."
@@ -117,7 +117,7 @@ def as_arrays(X: Mapping[Any, Any], *, new: bool = False) -> dict[str, NDArray[A
     arrays = {str(name): _array(values, f"X[{str(name)!r}]") for name, values in X.items()}
     if not arrays or not all(map(len, arrays.values())):
         raise ValueError(
-            f"X holds the arrays {[*arrays]}; expected at least one, with one row or more in each."
+            f"X contains the arrays {[*arrays]}; expected at least one, each with a row or more."
         )
     check_consistent_length(*arrays.values())
     return {name: _converted(array, name, new) for name, array in arrays.items()}
@@ -135,7 +135,7 @@ def _converted(array: NDArray[Any], name: str, new: bool) -> NDArray[Any]:
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:
-    """Numbers in the type of the caller; of objects, in the type that holds them exactly."""
+    """Numbers in the type of the caller; of objects, in the type that contains them exactly."""
     check_no_mask(values, name)
     array = np.asarray(on_host(values))
     plain = np.array(array.tolist()) if array.dtype.kind == "O" else array
@@ -148,7 +148,7 @@ def _array(values: Any, name: str) -> NDArray[Any]:
         )
     if array.dtype == np.uint64 and (array > np.iinfo(np.int64).max).any():
         raise ValueError(
-            f"{name} holds {array.max()}, but modules get int64; expected integers below 2**63, "
+            f"{name} contains {array.max()}, but modules get int64; expected integers below 2**63, "
             "such as the remainders of hashes."
         )
     return array

@@ -87,8 +87,8 @@ class TablePreprocessor(Preprocessor):
             rows = arrays[0] if isinstance(arrays, tuple) else arrays
             if sparse.issparse(rows) and np.isnan(rows.data).any():
                 raise ValueError(
-                    "X is sparse and holds NaN; expected numbers. Missing values are for dense X: "
-                    "pass X.toarray(), or fill the gaps first."
+                    "X is sparse and contains NaN; expected numbers. Missing values are for dense "
+                    "X: pass X.toarray(), or fill the gaps first."
                 )
             return arrays
         X = as_table(X)
@@ -196,8 +196,8 @@ def _without_gaps(rows: Any) -> Any:
     """Rows as float32; an error for missing values where the training rows were sparse."""
     if not sparse.issparse(rows) and np.isnan(rows.sum(dtype=np.float64)):
         raise ValueError(
-            "X holds NaN, but the rows of the training were sparse, of which no medians are known; "
-            "expected numbers. Fill the gaps first."
+            "X contains NaN, but the rows of the training were sparse, of which no medians are "
+            "known; expected numbers. Fill the gaps first."
         )
     return as_float32(rows)
 

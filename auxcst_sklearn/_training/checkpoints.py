@@ -101,7 +101,7 @@ class Checkpoints:
         differing = sorted(k for k in {*others, *key} if others.get(k) != key.get(k))
         if differing:
             raise ValueError(
-                f"checkpoint_dir={name!r} holds checkpoints of another fit, which differs in "
+                f"checkpoint_dir={name!r} contains checkpoints of another fit, which differs in "
                 f"{', '.join(differing)}; expected the same data and parameters. Name another "
                 f"folder, or delete this one. In a search write {OF_FIT!r} in the name: it stands "
                 "for each fit, which then has a folder of its own."

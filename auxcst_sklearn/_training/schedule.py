@@ -195,7 +195,7 @@ class EarlyStopping:
     callback of the same name does this for one network.
     """
 
-    counts: tuple[str, ...] = ("value", "misses")  # A checkpoint holds these and the weights.
+    counts: tuple[str, ...] = ("value", "misses")  # A checkpoint contains these and the weights.
 
     def __init__(self, net: Any, patience: int) -> None:
         self.net, self.patience = net, patience

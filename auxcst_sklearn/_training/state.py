@@ -32,7 +32,7 @@ class TensorState:
 
 @dataclass
 class ObjectState:
-    """A module, or a loss that holds tensors: its class and its attributes."""
+    """A module, or a loss that contains tensors: its class and its attributes."""
 
     kind: Any
     attributes: Any

@@ -1,7 +1,7 @@
 """Cost vectors and cost matrices, including the costs of the experiments.
 
-A *cost vector* holds the cost of each possible prediction for one sample, in the caller's
-currency. A *cost matrix* holds one such vector per true class: row = true class, column =
+A *cost vector* contains the cost of each possible prediction for one sample, in the caller's
+currency. A *cost matrix* contains one such vector per true class: row = true class, column =
 prediction. If the costs of a sample are known for each true class, for instance from the amount
 of a payment, each sample has its own matrix: (n_samples, n_classes, n_classes).
 """

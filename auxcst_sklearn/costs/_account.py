@@ -66,8 +66,8 @@ class Costs:
         if len(labels) < 2:
             source = "y" if classes is None else f"classes={np.asarray(classes).tolist()}"
             raise ValueError(
-                f"{source} holds 1 class only, {labels.tolist()}; a classifier needs at least two. "
-                "If the others have no sample here, name all classes in classes=."
+                f"{source} contains 1 class only, {labels.tolist()}; a classifier needs at least "
+                "two. If the others have no sample here, name all classes in classes=."
             )
         if columns is not labels and (costs is None or costs.kind == "vectors"):
             raise ValueError(

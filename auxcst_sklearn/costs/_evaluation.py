@@ -47,7 +47,7 @@ def evaluated(
     check_consistent_length(y, *predictions)
     if not len(y):
         raise ValueError(
-            f"{true_name} holds no samples; expected at least one to take the mean of."
+            f"{true_name} contains no samples; expected at least one to take the mean of."
         )
     costs = read_evaluated(cost, cost_matrix, len(y))
     if classes is None:  # in the order of the costs

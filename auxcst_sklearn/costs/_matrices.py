@@ -131,7 +131,7 @@ def tree_distance_cost_matrix(
     Raises
     ------
     ValueError
-        If a path is empty, holds something other than names, or occurs twice.
+        If a path is empty, contains something other than names, or occurs twice.
 
     Examples
     --------
@@ -151,12 +151,12 @@ def tree_distance_cost_matrix(
         path = tuple(way.split("/") if isinstance(way, str) else way if np.iterable(way) else ())
         if not path or not all(isinstance(name, str) and name for name in path):
             raise ValueError(
-                f"paths holds {way!r}; expected the names of at least the class itself, none of "
+                f"paths contains {way!r}; expected the names of at least the class itself, none of "
                 "them empty, such as 'animal/cat' or ('animal', 'cat')."
             )
         if path in nodes:
             raise ValueError(
-                f"paths holds {'/'.join(path)!r} more than once: two classes at the same place "
+                f"paths contains {'/'.join(path)!r} more than once: two classes at the same place "
                 "would cost nothing to confuse. Give every class a name of its own."
             )
         nodes.append(path)

@@ -87,7 +87,7 @@ class CostArray:
                 f"{self.name} has shape {values.shape}; expected {shape}, for the classes "
                 f"{shorten(classes)} and the decisions {shorten(decisions)}. Name classes without "
                 "samples in classes=, and decisions that are not the classes in decisions=, or by "
-                "a DataFrame whose index holds the classes."
+                "a DataFrame whose index contains the classes."
                 + (f" {_REMEDIES[WHEN_DECIDING]}" if decides else "")
             )
         return values
@@ -168,7 +168,7 @@ def as_numbers(costs: Any) -> NDArray[Any]:
     if values.dtype.kind not in "biufO":
         raise TypeError(f"its values are of type {values.dtype}")
     if np.ma.is_masked(costs):
-        raise TypeError("it holds masked values")
+        raise TypeError("it contains masked values")
     return values
 
 
@@ -192,7 +192,7 @@ def _finite(costs: Any, name: str, kinds: tuple[Kind, ...]) -> NDArray[np.float6
         place = tuple(np.argwhere(~finite)[0].tolist())
         row, column = place if values.ndim == 2 else (place[:2], place[2])
         raise ValueError(
-            f"{name} holds {values[place]} in row {row}, column {column}, and "
+            f"{name} contains {values[place]} in row {row}, column {column}, and "
             f"{np.count_nonzero(~finite)} values that are not finite in all; expected finite "
             "costs. For a forbidden prediction use a finite cost some ten times the others."
         )

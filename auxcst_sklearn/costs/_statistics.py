@@ -132,8 +132,8 @@ def unit_of(cost: NDArray[Any], weight: NDArray[Any] | None = None) -> tuple[flo
     unit = largest * (share / count) if count > 0 else 0.0
     if unit > 0 and float(largest) / float(unit) > LARGEST:
         raise ValueError(
-            f"cost holds values of {largest:.3g}, but the costs of a row exceed their smallest by "
-            f"{unit:.3g} on average; such differences are lost in rounding. Subtract the smallest "
-            "cost of each row, which changes no decision, or correct the values."
+            f"cost contains values of {largest:.3g}, but the costs of a row exceed their smallest "
+            f"by {unit:.3g} on average; such differences are lost in rounding. Subtract the "
+            "smallest cost of each row, which changes no decision, or correct the values."
         )
     return float(offset), float(unit) if unit > 0 else 1.0

@@ -187,7 +187,7 @@ def _read(terms: Any) -> tuple[list[Any], list[Any], dict[str, Any]]:
     if not isinstance(terms, Mapping) or not all(isinstance(r, Mapping) for r in terms.values()):
         raise TypeError(
             f"terms is of type {type(terms).__name__}; expected {{true class: {{decision: cost}}}} "
-            "or a DataFrame of pandas whose index holds the true classes."
+            "or a DataFrame of pandas whose index contains the true classes."
         )
     if not terms:
         raise ValueError("terms is empty; expected a row for each true class.")

@@ -203,7 +203,7 @@ def adjust_prior(
     ------
     ValueError
         If frequencies are negative or do not sum to 1, a class without training rows has some, or
-        `probability` holds no probabilities, such as logits or percent.
+        `probability` contains no probabilities, such as logits or percent.
 
     References
     ----------

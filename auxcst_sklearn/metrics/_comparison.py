@@ -71,8 +71,8 @@ def compare_costs(
         Labels of the cost columns, if predictions are decisions other than the classes; `classes`
         then names the rows. By default the names of the costs, from
         :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose index
-        holds the classes. Costs with names are matched by the labels; the order of plain arrays is
-        trusted.
+        contains the classes. Costs with labels are matched by their labels, while plain arrays must
+        be in this order.
     cv : int, cross-validation generator or iterable, default=5
         Folds, as in scikit-learn. With `groups`, the folds of an int split no group. Samples that
         are never tested, as with :class:`~sklearn.model_selection.TimeSeriesSplit`, are left out.

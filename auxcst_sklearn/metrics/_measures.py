@@ -48,8 +48,8 @@ def mean_cost(
         Labels of the cost columns, if predictions are decisions other than the classes; `classes`
         then names the rows. By default the names of the costs, from
         :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose index
-        holds the classes. Costs with names are matched by the labels; the order of plain arrays is
-        trusted.
+        contains the classes. Costs with labels are matched by their labels, while plain arrays must
+        be in this order.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights.
 
@@ -108,8 +108,8 @@ def savings_score(
         Labels of the cost columns, if predictions are decisions other than the classes; `classes`
         then names the rows. By default the names of the costs, from
         :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose index
-        holds the classes. Costs with names are matched by the labels; the order of plain arrays is
-        trusted.
+        contains the classes. Costs with labels are matched by their labels, while plain arrays must
+        be in this order.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights.
 
@@ -197,8 +197,8 @@ def cost_difference(
         Labels of the cost columns, if predictions are decisions other than the classes; `classes`
         then names the rows. By default the names of the costs, from
         :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose index
-        holds the classes. Costs with names are matched by the labels; the order of plain arrays is
-        trusted.
+        contains the classes. Costs with labels are matched by their labels, while plain arrays must
+        be in this order.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights.
     groups : array-like of shape (n_samples,), default=None

@@ -67,7 +67,7 @@ class ImageLayer(SeededModule):
             if x.is_floating_point() and ((x != x.trunc()) | (x.abs() > MOST_EXACT)).any():
                 other = x[(x != x.trunc()) | (x.abs() > MOST_EXACT)][0].item()
                 raise ValueError(
-                    f"X holds {other:.10g}, but the module takes integers alone, as an "
+                    f"X contains {other:.10g}, but the module takes integers alone, as an "
                     "nn.Embedding does; expected whole numbers, in any dtype up to "
                     f"{MOST_EXACT}, and beyond, where float32 merges some, in one of integers."
                 )

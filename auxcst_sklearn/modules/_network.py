@@ -62,7 +62,7 @@ class AuxNetwork(nn.Module):
 
     Parameters and outputs have the leading dimension `n_networks`. Inputs have the leading
     dimension `n_networks`, a set of rows for each network, or 1, the same rows for all networks.
-    Modules on images and modules of users have no such dimension; a `SideBySide` holds several.
+    Modules on images and modules of users have no such dimension; a `SideBySide` contains several.
     """
 
     output: nn.Module

@@ -46,7 +46,7 @@ class UnitRange(Standardize):
 class PiecewiseLinear(Standardize):
     """For each bin, the fraction below the input: 0, 1, or in between for inputs inside the bin.
 
-    `columns` holds the input of each bin, `center` its lower bound, and `scale` its width. After
+    `columns` contains the input of each bin, `center` its lower bound, and `scale` its width. After
     Y. Gorishniy, I. Rubachev, A. Babenko, "On Embeddings for Numerical Features in Tabular Deep
     Learning", NeurIPS 2022, section 3.2.
     """

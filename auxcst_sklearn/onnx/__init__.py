@@ -60,7 +60,7 @@ def to_onnx(
     """Write the whole decision of a fitted model as one ONNX file, which runs without torch.
 
     The file computes what `predict_cost`, `decide` and `predict_proba` compute, without the
-    validation of rows. It holds scales, missing values and categories, all networks and members,
+    validation of rows. It contains scales, missing values and categories, all networks and members,
     calibration, costs, currency and the choice of the cheapest decision. It accepts any number of
     rows. It is compared with the model before it is returned.
 

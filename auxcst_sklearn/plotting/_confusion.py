@@ -125,8 +125,8 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
             Labels of the cost columns, if predictions are decisions other than the classes;
             `classes` then names the rows. By default the names of the costs, from
             :func:`~auxcst_sklearn.costs.cost_matrices` or from the columns of a DataFrame whose
-            index holds the classes. Costs with names are matched by the labels; the order of plain
-            arrays is trusted.
+            index contains the classes. Costs with labels are matched by their labels, while plain
+            arrays must be in this order.
         labels : array-like, default=None
             The classes to draw, in the order of the axes. If None, all `classes` in their order.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -47,7 +47,7 @@ MASKED = np.ma.array([0.0, 1, 1], mask=[0, 1, 0])
     ],
 )
 def test_masked_values_are_refused(name, use):
-    with pytest.raises(ValueError, match=rf"^{name} holds 1 masked values"):
+    with pytest.raises(ValueError, match=rf"^{name} contains 1 masked values"):
         use()
 
 
@@ -89,7 +89,7 @@ def test_label_index_finds_labels_in_any_order(y, classes):
     ],
 )
 def test_label_index_names_unknown_labels(y, classes, unknown):
-    with pytest.raises(ValueError, match=f"y holds labels that are not among .*{unknown}"):
+    with pytest.raises(ValueError, match=f"y contains labels that are not among .*{unknown}"):
         label_index(y, classes, name="y")
 
 
@@ -97,7 +97,7 @@ def test_labels_that_stand_twice_or_nowhere_are_refused():
     cost = np.ones((3, 3))
     with pytest.raises(ValueError, match="must name each label once"):
         mean_cost([0, 1, 2], [0, 1, 2], cost=cost, classes=[0, 1, 1])
-    with pytest.raises(ValueError, match=r"y_true holds labels that are not.*\[7\]"):
+    with pytest.raises(ValueError, match=r"y_true contains labels that are not.*\[7\]"):
         mean_cost([0, 1, 7], [0, 1, 2], cost=cost, classes=[0, 1, 2])
 
 

@@ -45,8 +45,8 @@ BAD_DATA = {
     "one dimension": ("cost", lambda c: c[:, 0], "cost has shape (60,)", "(n_samples, n_classes)"),
     "three dimensions": ("cost", lambda c: c[:, :, np.newaxis], "cost has shape (60, 3, 1)"),
     "a cost matrix": ("cost", lambda _: MATRIX, "Costs of classes are passed as cost_matrix="),
-    "NaN": ("cost", bad_cost(np.nan), "cost holds nan in row", "use a finite cost some ten times"),
-    "infinity": ("cost", bad_cost(-np.inf), "cost holds -inf in row"),
+    "NaN": ("cost", bad_cost(np.nan), "cost contains nan in row", "a finite cost some ten times"),
+    "infinity": ("cost", bad_cost(-np.inf), "cost contains -inf in row"),
     "missing in pandas": (
         "cost",
         lambda c: pd.DataFrame(c).astype("Float64").mask(c > 0.9),
@@ -55,7 +55,7 @@ BAD_DATA = {
     "missing in polars": (
         "cost",
         lambda c: pl.DataFrame(c, schema=list("012")).fill_nan(None).shift(1),
-        "cost holds nan in row 0",
+        "cost contains nan in row 0",
     ),
     "text": ("cost", lambda _: "balanced", "cost of type str cannot be read as numbers"),
     "ragged": ("cost", lambda _: [[0, 1], [1]], "cost of type list", "(n_samples, n_classes)"),
@@ -64,11 +64,11 @@ BAD_DATA = {
     "complex": ("cost", lambda c: c + 1j, "cost"),
     "dates": ("cost", lambda c: (c * 1e9).astype("datetime64[s]"), "cost"),
     "unknown label": ("y", lambda y: y + 1, "not among the classes: [3]", "[0, 1, 2]", "classes="),
-    "labels of another type": ("y", lambda y: NAMES[y], "y holds labels", "['ant', 'bee', 'cat']"),
+    "labels of another type": ("y", lambda y: NAMES[y], "y contains labels", "'ant', 'bee', 'cat'"),
     "labels of two types": (
         "y",
         lambda y: np.where(y, y.astype(object), "ant"),
-        "y holds labels of types int, str",
+        "y contains labels of types int, str",
         "astype(str)",
     ),
     "fractions as labels": ("y", lambda y: y + 0.5, "Unknown label type"),
@@ -118,10 +118,10 @@ BAD_PARAMETERS = {
     "negative alpha": ("alpha", -0.1, "'alpha'", "-0.1", "[0.0, inf)"),
     "negative alpha of a layer": ("alpha", [-0.1], "alpha", "-0.1", "[0.0, inf)"),
     "alpha of wrong length": ("alpha", [0.1, 0.2], "has 2 values", "per hidden layer but the last"),
-    "NaN alpha": ("alpha", [np.nan], "alpha holds nan"),
-    "alpha that is no number": ("alpha", ["x"], "alpha holds 'x'"),
+    "NaN alpha": ("alpha", [np.nan], "alpha contains nan"),
+    "alpha that is no number": ("alpha", ["x"], "alpha contains 'x'"),
     "width of wrong length": ("width", [8, 8, 8], "width=[8, 8, 8] has 3 values", "or 2"),
-    "width of a layer 0": ("width", [8, 0], "width holds 0", "[1, inf)"),
+    "width of a layer 0": ("width", [8, 0], "width contains 0", "[1, inf)"),
     "depth 0": ("depth", 0, "'depth'", "0", "[1, inf)"),
     "unknown optimizer": ("optimizer", "fastest", "'optimizer'", "'fastest'", "'adamw'"),
     "not an optimizer": ("optimizer", dict, "optimizer", "dict", "torch.optim.Optimizer"),
@@ -136,7 +136,7 @@ BAD_PARAMETERS = {
     "a matrix too small": ("cost_matrix", MATRIX[:2, :2], "shape (2, 2); expected (3, 3)"),
     "no square": ("cost_matrix", MATRIX[:2], "shape (2, 3); expected (3, 3)", "in decisions="),
     "a vector": ("cost_matrix", [0, 1, 2], "has shape (3,)", "(n_classes, n_decisions)"),
-    "NaN": ("cost_matrix", MATRIX * np.nan, "holds nan in row 0, column 0", "finite"),
+    "NaN": ("cost_matrix", MATRIX * np.nan, "contains nan in row 0, column 0", "finite"),
     "other columns": (
         "cost_matrix",
         pd.DataFrame(MATRIX, list(range(3)), NAMES),
@@ -178,7 +178,7 @@ def test_a_first_fit_that_fails_leaves_nothing_behind(problem, mlp):
 
 def test_one_class_asks_for_the_others(problem, mlp):
     X, y, cost = problem
-    with pytest.raises(ValueError, match=r"y holds 1 class only, \[0\].*classes="):
+    with pytest.raises(ValueError, match=r"y contains 1 class only, \[0\].*classes="):
         mlp().fit(X, np.zeros_like(y), cost=cost)
     network = mlp(classes=[0, 1, 2]).fit(X, np.zeros_like(y), cost=cost)
     assert network.predict_cost(X).shape == (60, 3)

@@ -120,7 +120,7 @@ def test_parts_that_are_missing_are_named(halves, leave_out, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"y_val": np.full(20, 7)}, r"In the validation set .*: y holds labels that are not"),
+        ({"y_val": np.full(20, 7)}, r"In the validation set .*: y contains labels that are not"),
         ({"X_val": np.zeros((20, 3))}, r"In the validation set \(X_val, .*: X has 3 features"),
         ({"X_val": np.zeros((19, 4))}, "inconsistent numbers of samples"),
         ({"cost_val": np.zeros((19, 3))}, "In the validation set .* cost has 19 rows"),

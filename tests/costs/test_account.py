@@ -45,7 +45,7 @@ def test_classes_must_be_sorted(classes):
 def test_a_single_class_is_refused():
     with pytest.raises(ValueError, match=r"1 class only, \['a'\]; .* classes="):
         Costs.of_fit(np.array(["a", "a"]), None)
-    with pytest.raises(ValueError, match=r"classes=\[0\] holds 1 class only"):
+    with pytest.raises(ValueError, match=r"classes=\[0\] contains 1 class only"):
         Costs.of_fit(np.array([0, 0]), None, [0])
 
 

@@ -126,7 +126,7 @@ def test_labels_without_an_order_are_refused():
 
 def test_paths_of_numbers_are_refused():
     for paths in ([0], [("a", 1)], [None]):
-        with pytest.raises(ValueError, match="paths holds .*; expected the names"):
+        with pytest.raises(ValueError, match="paths contains .*; expected the names"):
             tree_distance_cost_matrix(paths)
 
 

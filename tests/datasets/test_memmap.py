@@ -119,7 +119,7 @@ MARKED = ["1", "2.5e3", "?"]
     ],
 )
 def test_strings_are_refused_with_their_column(tmp_path, blocks, found):
-    message = f"Column 'x' of source holds {found}; expected numbers.*codes of categories"
+    message = f"Column 'x' of source contains {found}; expected numbers.*codes of categories"
     with pytest.raises(TypeError, match=message):
         to_memmap(blocks, tmp_path / "X.npy")
     assert list(tmp_path.iterdir()) == []
@@ -127,23 +127,23 @@ def test_strings_are_refused_with_their_column(tmp_path, blocks, found):
 
 def test_strings_of_arrays_are_refused(tmp_path):
     for source, name in ((np.array([[1, "a"]], object), "1"), (np.array([["a"]]), "0")):
-        with pytest.raises(TypeError, match=f"Column {name} of source holds .*'a'"):
+        with pytest.raises(TypeError, match=f"Column {name} of source contains .*'a'"):
             to_memmap(source, tmp_path / "X.npy")
 
 
 @pytest.mark.parametrize(
     ("column", "dtype", "message"),
     [
-        ([1.0, 300.0], "uint8", r"'x' of source holds 300.0, which uint8 cannot hold"),
-        ([1.0, np.nan], "int64", "holds nan, which int64 cannot hold"),
-        ([1, 2**24 + 1], "float32", "holds 16777217, which float32 cannot hold"),
-        (nullable([1, 2**24 + 1]), "float32", "holds 16777217, which float32 cannot hold"),
-        (nullable([np.timedelta64(1, "D")]), "float32", "holds .*timedelta64.*expected numbers"),
-        ([1.0, 1e60], "float32", "holds 1e\\+60, which float32 cannot hold"),
+        ([1.0, 300.0], "uint8", r"'x' of source contains 300.0, which uint8 cannot hold"),
+        ([1.0, np.nan], "int64", "contains nan, which int64 cannot hold"),
+        ([1, 2**24 + 1], "float32", "contains 16777217, which float32 cannot hold"),
+        (nullable([1, 2**24 + 1]), "float32", "contains 16777217, which float32 cannot hold"),
+        (nullable([np.timedelta64(1, "D")]), "float32", "contains .*timedelta64.*expected numbers"),
+        ([1.0, 1e60], "float32", "contains 1e\\+60, which float32 cannot hold"),
         ([1.7e9 + i / 10 for i in range(99)], "float32", "differences float32 cannot hold"),
         (pd.to_datetime(["2026-01-01", "2026-01-02"]), "float32", "datetime64.*Convert it"),
-        ([[1], [2]], "float32", r"'x' of source holds \[1\]; expected numbers"),
-        ([1j, 2], "float32", r"'x' of source holds .*1j"),
+        ([[1], [2]], "float32", r"'x' of source contains \[1\]; expected numbers"),
+        ([1j, 2], "float32", r"'x' of source contains .*1j"),
         (np.array([200], np.uint8), "int8", "which int8 cannot hold"),
         (np.array([2**64 - 1], np.uint64), "int64", "which int64 cannot hold"),
     ],
@@ -176,7 +176,7 @@ def test_differences_are_compared_over_all_blocks(tmp_path):
         (np.zeros((3, 2)), {"dtype": "U3"}, "dtype='U3'; expected a type of numbers"),
         (sparse.csr_array(np.eye(2)), {}, "yields a csr_array; expected dense"),
         ([sparse.csr_array(np.eye(2))], {}, "yields a csr_array; expected dense"),
-        (np.ma.masked_invalid([[1, np.nan]]), {}, "holds 1 masked values"),
+        (np.ma.masked_invalid([[1, np.nan]]), {}, "contains 1 masked values"),
     ],
 )
 def test_what_is_no_table(tmp_path, source, arguments, message):

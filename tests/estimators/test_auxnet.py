@@ -144,7 +144,7 @@ def test_tokens_reach_an_embedding_as_they_are(converts, dtype):
 def test_an_embedding_takes_whole_numbers_alone():
     X, y = tokens_problem()
 
-    with pytest.raises(ValueError, match=r"X holds 3\.5, but the module takes integers alone"):
+    with pytest.raises(ValueError, match=r"X contains 3\.5, but the module takes integers alone"):
         net(partial(Text, False), alpha=0).fit(np.where(X == 3, 3.5, X), y)
 
 

@@ -114,7 +114,7 @@ def test_fitted_classifier_is_not_trained_again(iris):
     fitted = GaussianNB().fit(X, y)
     model = BayesMinimumRiskClassifier(FrozenEstimator(fitted), cost_matrix=MATRIX).fit(X, y[::-1])
     np.testing.assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
-    with pytest.raises(ValueError, match="estimator.classes_ holds labels that are not among"):
+    with pytest.raises(ValueError, match="estimator.classes_ contains labels that are not among"):
         BayesMinimumRiskClassifier(FrozenEstimator(fitted)).fit(X, y % 2)
 
 
@@ -207,8 +207,8 @@ def test_a_stacking_classifier_has_probabilities_after_its_fit(iris, wrap):
         ({"estimator": "logistic"}, "'estimator' parameter"),
         ({"calibration": "platt"}, "'calibration' parameter"),
         ({"cost_matrix": np.zeros((3, 4))}, "shape .3, 4.; expected .3, 3."),
-        ({"cost_matrix": np.full((3, 3), np.nan)}, "cost_matrix holds nan"),
-        ({"classes": [0, 1]}, "y holds labels that are not among the classes"),
+        ({"cost_matrix": np.full((3, 3), np.nan)}, "cost_matrix contains nan"),
+        ({"classes": [0, 1]}, "y contains labels that are not among the classes"),
     ],
 )
 def test_parameters_out_of_range(iris, params, message):

@@ -178,8 +178,8 @@ def test_bfloat16_learns_nearly_the_same(digits):
     [
         ({"alpha": [0.1, 0.2]}, r"alpha=\[0.1, 0.2\] has 2 values; .* or 1: one per residual"),
         ({"channels": ()}, "channels is empty; expected the channels of at least one stage"),
-        ({"channels": (4, 0)}, "channels holds 0"),
-        ({"channels": (8, 2.5)}, "channels holds 8.0"),
+        ({"channels": (4, 0)}, "channels contains 0"),
+        ({"channels": (8, 2.5)}, "channels contains 8.0"),
         (
             {"image_shape": (8, 8)},
             r"image_shape=\(8, 8\) expects \(8, 8\), or flattened rows of 64",

@@ -197,10 +197,10 @@ def test_random_state_determines_everything_and_nothing_else_is_drawn(digits):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"beta": [0.5, -0.1]}, "beta holds -0.1"),
+        ({"beta": [0.5, -0.1]}, "beta contains -0.1"),
         ({"beta": [0.5]}, "beta=.* has 1 values; expected one number, or 2"),
         ({"corruption": 1.0}, "'corruption' parameter"),
-        ({"corruption": [0.2, 1.0]}, "corruption holds 1.0"),
+        ({"corruption": [0.2, 1.0]}, "corruption contains 1.0"),
     ],
 )
 def test_parameters_out_of_range(digits, params, message):

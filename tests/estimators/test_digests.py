@@ -29,7 +29,7 @@ class Times(torch.nn.Module):
 
 
 class Shifted(Squared):
-    """A loss that holds a tensor."""
+    """A loss that contains a tensor."""
 
     def __init__(self, shift):
         super().__init__()
@@ -38,7 +38,7 @@ class Shifted(Squared):
 
 def frame_with_a_cache():
     frame = pd.DataFrame(np.eye(2), list("ab"), list("ab"))
-    frame.columns.get_loc("b")  # fills a cache that a pickle of the frame holds
+    frame.columns.get_loc("b")  # fills a cache that a pickle of the frame contains
     return frame
 
 

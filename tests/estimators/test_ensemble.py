@@ -405,7 +405,7 @@ def test_members_get_dates_as_dates(dates, columns):
 def test_the_default_members_refuse_dates_with_a_recipe(dates):
     X, y = dates
     model = CostSensitiveEnsembleClassifier(random_state=0)
-    with pytest.raises(ValueError, match=r"Column 'opened' of X holds times .*DatetimeEncoder"):
+    with pytest.raises(ValueError, match=r"Column 'opened' of X contains times .*DatetimeEncoder"):
         model.fit(X, y)
 
 

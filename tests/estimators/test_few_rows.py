@@ -92,7 +92,7 @@ def test_a_few_rows_of_a_frame_get_what_they_get_among_many(few):
     [
         (frame(2)[list("badce")], "Feature names must be in the same order"),
         (frame(2).rename(columns={"a": "z"}), "Feature names unseen at fit time"),
-        (frame(2, a=pd.Timedelta("1h")), "holds times"),
+        (frame(2, a=pd.Timedelta("1h")), "contains times"),
         (frame(2).drop(columns="e"), "Feature names seen at fit time, yet now missing"),
     ],
 )

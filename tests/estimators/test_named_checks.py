@@ -156,10 +156,10 @@ def test_integers_arrive_as_they_are(given):
 
 def test_integers_that_cannot_arrive_are_refused():
     hashes = rng.integers(2**63, 2**64 - 1, (N, 2), dtype=np.uint64)
-    with pytest.raises(ValueError, match=r"X\['ids'\] holds 18\d+, .* expected integers below 2"):
+    with pytest.raises(ValueError, match=r"X\['ids'\] contains 18\d+, .* expected integers below"):
         net(Hashed).fit({"ids": hashes}, y)
     for given in (hashes, rng.integers(2**25, 2**40, (N, 2)).astype(float)):
-        with pytest.raises(ValueError, match=r"X holds .* module takes integers alone"):
+        with pytest.raises(ValueError, match=r"X contains .* module takes integers alone"):
             net(Hashed).fit(given, y)
     small = rng.integers(0, 2**24, (N, 2))
     model, floats = net(Hashed).fit(small.astype(float), y), small.astype(float)

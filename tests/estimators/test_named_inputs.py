@@ -360,9 +360,9 @@ def test_what_is_for_one_array_alone(model, label, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"input_ids": ids}, r"holds the arrays \['input_ids'\], but .* was fitted on"),
+        ({"input_ids": ids}, r"contains the arrays \['input_ids'\], but .* was fitted on"),
         ({**X, "input_ids": ids[:, :5]}, "the length that all sequences of X share"),
-        ({**X, "attention_mask": mask / 2}, "holds float32 of shape"),
+        ({**X, "attention_mask": mask / 2}, "contains float32 of shape"),
         (ids, r"X is a ndarray, but CostSensitiveAuxNet was fitted on the arrays"),
         (texts, "put the tokenizer in front, in a Pipeline"),
     ],

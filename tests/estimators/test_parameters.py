@@ -35,9 +35,9 @@ def test_a_device_is_one_of_torch(problem, mlp):
 def test_check_net_params():
     assert check_net_params(None) == {}
     assert check_net_params({"optimizer__eps": 1e-6}) == {"optimizer__eps": 1e-6}
-    with pytest.raises(ValueError, match="net_params holds .'lr'.*learning_rate"):
+    with pytest.raises(ValueError, match="net_params contains .'lr'.*learning_rate"):
         check_net_params({"lr": 0.1})
-    with pytest.raises(ValueError, match=r"net_params holds \['max_epochs'\]"):
+    with pytest.raises(ValueError, match=r"net_params contains \['max_epochs'\]"):
         check_net_params({"max_epochs": 7})
     with pytest.raises(ValueError, match="sets itself or ignores"):
         check_net_params({"iterator_train__shuffle": False})

@@ -1,4 +1,4 @@
-"""What a file of an estimator holds, and which files load."""
+"""What a file of an estimator contains, and which files load."""
 
 import pickle
 

@@ -199,5 +199,5 @@ def test_arrays_by_name_are_keyword_arguments_of_the_types_and_lengths_of_fit():
         ("x", given["x"][:1]),  # one for all samples
         ("numbers", given["numbers"][:, :1]),
     ):
-        with pytest.raises(ValueError, match=rf"X\['{name}'\] holds|X\['x'\] holds"):
+        with pytest.raises(ValueError, match=rf"X\['{name}'\] contains|X\['x'\] contains"):
             module(**{**given, name: other})

@@ -156,7 +156,7 @@ def weights(draw, n):
 
 
 def snapshot(value):
-    """A copy of what a caller holds, to compare with afterwards."""
+    """A copy of what a caller contains, to compare with afterwards."""
     if sparse.issparse(value):
         return [part.copy() for part in _parts(value)]
     return [value.copy()] if isinstance(value, (np.ndarray, pd.DataFrame, pd.Series)) else []

@@ -88,7 +88,7 @@ def test_categories_of_another_kind_raise_an_error(kind, other):
         later = KINDS[kind].astype("category")
         np.testing.assert_array_equal(codes.transform(later).ravel(), NUMBERS)
         return
-    with pytest.raises(ValueError, match=rf"'n' of X holds {other}, .* training are {kind}"):
+    with pytest.raises(ValueError, match=rf"'n' of X contains {other}, .* training are {kind}"):
         codes.transform(KINDS[other])
     with pytest.raises(ValueError, match="expected the same"):  # in one row of two
         codes.transform(pd.concat([KINDS[kind][:1], KINDS[other][:1]]))
@@ -135,7 +135,7 @@ def test_codes_of_large_identifiers_do_not_depend_on_the_batch(first):
 )
 def test_categories_that_are_no_strings_do_not_match_strings(special):
     model = small_mlp().fit(pd.DataFrame({"c": special}), Y)
-    with pytest.raises(ValueError, match="'c' of X holds strings, .* training are (Int|Time)"):
+    with pytest.raises(ValueError, match="'c' of X contains strings, .* training are (Int|Time)"):
         model.predict(pd.DataFrame({"c": pd.Series(special).astype(str)}))
 
 
@@ -174,7 +174,7 @@ def test_missing_values_of_pandas_in_arrays_and_objects():
 def test_an_array_of_strings_for_categories_that_were_floats():
     codes = CategoryCodes(np.array([True])).fit(np.array([[0.0], [1.0]]))
     assert codes.transform(np.array([[True], [None]], dtype=object)).tolist() == [[1], [-1]]
-    with pytest.raises(ValueError, match="Column 0 of X holds strings, such as '1'"):
+    with pytest.raises(ValueError, match="Column 0 of X contains strings, such as '1'"):
         codes.transform(np.array([["1"]]))
 
 
@@ -328,7 +328,7 @@ OF_TABLES = {
 def test_columns_of_times_are_refused_with_a_recipe(kind, model):
     make = pl.DataFrame if "polars" in kind else pd.DataFrame
     X = make({"x": np.arange(12), "day": COLUMNS_OF_TIMES[kind]})
-    with pytest.raises(ValueError, match="Column 'day' of X holds times .*DatetimeEncoder"):
+    with pytest.raises(ValueError, match="Column 'day' of X contains times .*DatetimeEncoder"):
         OF_TABLES[model]().fit(X, Y)
 
 
@@ -344,7 +344,7 @@ def test_objects_that_are_times_are_no_numbers(kind, model):
 @pytest.mark.parametrize("model", OF_TABLES)
 @pytest.mark.parametrize("kind", ROWS_OF_TIMES)
 def test_rows_of_times_are_refused(kind, model):
-    with pytest.raises(ValueError, match="X holds times .*DatetimeEncoder"):
+    with pytest.raises(ValueError, match="X contains times .*DatetimeEncoder"):
         OF_TABLES[model]().fit(ROWS_OF_TIMES[kind], Y)
 
 
@@ -353,7 +353,7 @@ def test_rows_of_times_are_refused(kind, model):
 def test_times_are_refused_where_the_training_had_numbers(kind, model):
     fitted = OF_TABLES[model]().fit(np.arange(24.0).reshape(12, 2), Y)
     for method in (fitted.predict, fitted.predict_proba):
-        with pytest.raises(ValueError, match="X holds times"):
+        with pytest.raises(ValueError, match="X contains times"):
             method(ROWS_OF_TIMES[kind])
 
 

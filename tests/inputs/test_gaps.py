@@ -98,10 +98,10 @@ def test_values_whose_squares_overflow_are_refused(data):
 def test_sparse_rows_have_no_gaps(data):
     X, y = data
     gaps = with_gaps(X)
-    with pytest.raises(ValueError, match="X is sparse and holds NaN; expected numbers"):
+    with pytest.raises(ValueError, match="X is sparse and contains NaN; expected numbers"):
         small_mlp().fit(sparse.csr_array(gaps), y)
     model = small_mlp().fit(sparse.csr_array(X), y)
-    with pytest.raises(ValueError, match="X holds NaN, but the rows of the training were sparse"):
+    with pytest.raises(ValueError, match="X contains NaN, but the rows of the training were"):
         model.predict(gaps)
 
 
@@ -109,5 +109,5 @@ def test_gaps_of_labels_and_costs_stay_refused(data):
     X, y = data
     with pytest.raises(ValueError, match="NaN"):
         small_mlp().fit(X, np.where(y == 1, np.nan, y))
-    with pytest.raises(ValueError, match="cost holds nan"):
+    with pytest.raises(ValueError, match="cost contains nan"):
         small_mlp().fit(X, y, cost=np.full((200, 2), np.nan))

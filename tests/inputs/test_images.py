@@ -162,7 +162,7 @@ def test_the_range_is_that_of_all_blocks_of_a_stream(pixels, y):
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ((5, 1, 4, 6), r"X holds samples of shape \(1, 4, 6\), but .* fitted on .* \(2, 4, 6\)"),
+        ((5, 1, 4, 6), r"X contains samples of shape \(1, 4, 6\), but .* fitted on .* \(2, 4, 6\)"),
         ((5, 2, 4, 5), r"shape \(2, 4, 5\), but"),
         ((5, 4, 6, 2), r"shape \(4, 6, 2\), but"),
         ((5, 48), r"shape \(48,\), but"),
@@ -183,7 +183,7 @@ def test_images_of_another_shape(pixels, y, shape, message):
 def test_lists_of_another_shape_with_as_many_channels(pixels, y):
     estimator = small().fit(pixels.astype(float), y)
 
-    with pytest.raises(ValueError, match=r"X holds samples of shape \(2, 4, 5\), but"):
+    with pytest.raises(ValueError, match=r"X contains samples of shape \(2, 4, 5\), but"):
         estimator.predict(np.zeros((5, 2, 4, 5)).tolist())
 
 

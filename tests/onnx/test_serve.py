@@ -149,8 +149,8 @@ FINE = {"amount": 1.0, "country": "NL", "hour": 1}
     ("body", "reason"),
     [
         (b"{", "not a row"),
-        ({**FINE, "amount": "nan"}, "amount holds NaN instead of null; expec"),
-        ({**FINE, "amount": "1e999"}, "amount holds a number that is too"),
+        ({**FINE, "amount": "nan"}, "amount contains NaN instead of null; expec"),
+        ({**FINE, "amount": "1e999"}, "amount contains a number that is too"),
         ({"rows": []}, 'expected {"rows": [...]}'),
         ({"rows": [{}], "capacity": {}, "shadow_prices": {}}, 'one of "capacity" and "shadow_pr'),
         ({"rows": [7]}, "row 0: a row is no JSON object"),
@@ -158,11 +158,11 @@ FINE = {"amount": 1.0, "country": "NL", "hour": 1}
         ({"amount": 1.0, "country": "NL"}, r"inputs ['hour'] are missing"),
         ({**FINE, "shadow_prices": {}}, "inputs ['shadow_prices'] are unknown"),
         ({**FINE, "cost_matrices": 2}, "inputs ['cost_matrices']"),
-        ({**FINE, "amount": "much"}, "amount holds 'much'; expected a number"),
+        ({**FINE, "amount": "much"}, "amount contains 'much'; expected a number"),
         ({**FINE, "amount": [1, 2]}, "amount has shape (2,); expected (1,)"),
-        ({**FINE, "country": 7}, "country holds 7; expected a string or null"),
-        (b'{"amount": NaN, "country": "NL", "hour": 1}', "amount holds NaN"),
-        (b'{"amount": 1e999, "country": "NL", "hour": 1}', "amount holds a number that is too"),
+        ({**FINE, "country": 7}, "country contains 7; expected a string or null"),
+        (b'{"amount": NaN, "country": "NL", "hour": 1}', "amount contains NaN"),
+        (b'{"amount": 1e999, "country": "NL", "hour": 1}', "amount contains a number that is too"),
         (b"[" * 100_000, "not a row"),
         ({**FINE, "country": "\ud800"}, "surrogates not allowed"),
         ({"\ud800": 1}, "are missing"),
@@ -359,7 +359,7 @@ ROW = {"region": "south", "age": "52", "days": "417", "claim_amount": "810.5"}
 def test_a_wrong_field_is_named(desk, change, about):
     status, found = post(desk[2], {**ROW, **change})
     assert status == 422
-    assert found.pop("error").startswith(f"not a row: {about['field']} holds {about['value']}; ")
+    assert found.pop("error").startswith(f"not a row: {about['field']} contains {about['value']}; ")
     assert found == about
     status, found = post(desk[2], {"rows": [ROW, {**ROW, **change}]})
     assert (status, found["row"], found["field"]) == (422, 1, about["field"])
@@ -368,7 +368,7 @@ def test_a_wrong_field_is_named(desk, change, about):
 def test_gaps(desk):
     _, _, url = desk
     assert post(url, {**ROW, "age": "", "region": None, "days": None})[0] == 200
-    for amount, reason in ((None, "cannot be computed, TypeErr"), ("nan", "matrices holds NaN")):
+    for amount, reason in ((None, "cannot be computed, TypeErr"), ("nan", "matrices contains NaN")):
         status, found = post(url, {**ROW, "claim_amount": amount})
         assert (status, reason in found["error"]) == (422, True)
     status, found = post(url, {"rows": [ROW, ROW, {**ROW, "claim_amount": ""}]})
@@ -379,9 +379,9 @@ def test_gaps(desk):
     ("limits", "reason"),
     [
         ({"capacity": {"phone": 1}}, "expected numbers from 0 on for some of ['pay', 'call', 'inv"),
-        ({"shadow_prices": {"call": -1}}, "shadow_prices holds {'call': -1}; expected numb"),
+        ({"shadow_prices": {"call": -1}}, "shadow_prices contains {'call': -1}; expected numb"),
         ({"shadow_prices": {"call": "much"}}, "expected numbers from 0 on"),
-        ({"capacity": [1]}, "capacity holds [1]; expected numbers"),
+        ({"capacity": [1]}, "capacity contains [1]; expected numbers"),
         ({"capacity": {"pay": 0, "call": 0, "investigate": 0}}, "capacity"),
         ({"budget": 1}, 'expected {"rows": [...]}'),
     ],
@@ -400,7 +400,7 @@ def test_whole_numbers_of_a_pipeline(tmp_path):
     assert len({decider.answer({"shop": s})["cost"]["True"] for s in (1, "True", True)}) == 1
     for shop in (3, "3"):
         assert decider.answer({"shop": shop})["decision"] is True
-    with pytest.raises(ValueError, match="shop holds 'x'; expected a number"):
+    with pytest.raises(ValueError, match="shop contains 'x'; expected a number"):
         decider.arrays({"shop": "x"})
 
 
@@ -452,9 +452,9 @@ def test_arrays_by_name_of_any_length(words):
         ({"attention_mask": [1, 1]}, r"ids has shape \(3,\); expected \(2,\)"),
         ({"ids": [], "attention_mask": []}, r"attention_mask has shape \(0,\)"),
         ({"ids": 3}, r"ids has shape \(\); expected \(3,\)"),
-        ({"flag": 2}, "flag holds 2; expected true or false"),
-        ({"flag": None}, "flag holds None; expected true or false"),
-        ({"flag": "yes"}, "flag holds 'yes'; expected true or false"),
+        ({"flag": 2}, "flag contains 2; expected true or false"),
+        ({"flag": None}, "flag contains None; expected true or false"),
+        ({"flag": "yes"}, "flag contains 'yes'; expected true or false"),
         ({"ids": [99, 1, 2]}, "cannot compute a row: .*99 must be within"),
     ],
 )
@@ -471,7 +471,7 @@ def test_a_text_is_a_row(tmp_path):
     decider = written(model, texts, tmp_path)
     found = decider.answer({"rows": [{"X": text} for text in texts[:4]]})
     assert [answer["decision"] for answer in found["answers"]] == model.predict(texts[:4]).tolist()
-    with pytest.raises(ValueError, match="X holds 7; expected a string"):
+    with pytest.raises(ValueError, match="X contains 7; expected a string"):
         decider.answer({"X": 7})
 
 

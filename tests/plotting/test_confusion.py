@@ -100,9 +100,9 @@ def test_labels_are_the_order_of_the_axes(data):
     np.testing.assert_array_equal(display.confusion_matrix, plain.confusion_matrix[order])
     assert names_of(display.ax_.get_yticklabels()) == ["1", "2", "3"]
     assert names_of(plain.ax_.get_xticklabels()) == sorted(GRADES)
-    with pytest.raises(ValueError, match="labels holds labels that are not among the classes"):
+    with pytest.raises(ValueError, match="labels contains labels that are not among the classes"):
         from_predictions(graded, graded, cost_matrix=matrix, labels=["none"])
-    with pytest.raises(ValueError, match="y_true holds labels that are not among the classes"):
+    with pytest.raises(ValueError, match="y_true contains labels that are not among the classes"):
         from_predictions([0, 7], [0, 1], cost=np.ones((2, 2)), classes=[0, 1])
     some = from_estimator(model, X, graded, cost_matrix=matrix, labels=["medium", "high"])
     assert np.array_equal(some.confusion_matrix, plain.confusion_matrix[np.ix_([2, 0], [2, 0])])

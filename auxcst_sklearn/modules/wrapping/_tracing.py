@@ -77,7 +77,7 @@ class Trace:
     A module that accepts no floats, such as one that starts with an embedding, gets integers;
     `dtype` is the accepted type. Lazy parameters get their shapes; nothing else changes. `given` is
     what the module got, `returned` what it returned, and `output` the tensor that is meant by it.
-    `calls` holds what each submodule and function returned, in order of time; with `only` some
+    `calls` contains what each submodule and function returned, in order of time; with `only` some
     paths, nothing else is noted. A module that cannot compute such an example raises a ValueError.
     """
 
