@@ -37,7 +37,7 @@ def is_frame(X: Any) -> bool:
 
 
 def are_named(X: Any) -> bool:
-    """Whether X is a mapping of arrays; sparse matrices of keys are mappings, too."""
+    """Whether X is a mapping of arrays; sparse matrices of keys are also mappings."""
     return isinstance(X, Mapping) and not sparse.issparse(X)
 
 
@@ -264,7 +264,7 @@ def check_labels(
 ) -> None:
     """Raise an error for labels that are missing (None, NaN, NA or NaT).
 
-    Unless `mixed`, labels of types without a common order are an error, too.
+    Unless `mixed`, labels of types without a common order are also an error.
     """
     check_no_mask(y, name)
     try:

@@ -252,7 +252,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             folds = folds_of(self.cv, sample, one=is_auto)
             p = unseen_probabilities(classifier, sample, folds, fit_params)
             warn_of_unknown(p, folds)
-        # Rows of weight 0 are no evidence. The array may be one that the classifier keeps.
+        # Rows of weight 0 are not evidence. The array may be one that the classifier keeps.
         return out_of_fold_temperature(np.where(keep[:, np.newaxis], p, np.nan), sample)
 
     def _classifier(self) -> BaseEstimator:

@@ -62,7 +62,7 @@ def folds_of(cv: Any, sample: Sample, *, one: bool) -> list[Fold]:
         splitter = check_cv(splitter, sample.costs.label, classifier=True)
         splits = splitter.split(sample.X, sample.costs.label, sample.groups)
         folds = list(islice(splits, 1)) if one and cv is None else list(splits)
-    rows = np.arange(len(sample))  # scikit-learn takes lists and masks, too
+    rows = np.arange(len(sample))  # scikit-learn also takes lists and masks
     return [(rows[np.asarray(seen)], rows[np.asarray(unseen)]) for seen, unseen in folds]
 
 
@@ -71,7 +71,7 @@ def unseen_probabilities(
 ) -> NDArray[np.float64]:
     """Probabilities (n, K) by classifiers that have not seen a row; NaN where none has.
 
-    They are NaN, too, for rows of a class that the classifier was not fitted with.
+    They are also NaN for rows of a class that the classifier was not fitted with.
     """
     labels, classes = sample.labels, sample.costs.classes
     p = np.full((len(labels), len(classes)), np.nan)
@@ -134,7 +134,7 @@ def _warn_if_rule_costs_more(
     The difference of the mean costs must exceed two paired standard errors.
     """
     of_class = columns_of(costs.classes, costs.decisions)
-    if of_class is None or len(p) < 2:  # the classes are no decisions
+    if of_class is None or len(p) < 2:  # the classes are not decisions
         return
     known = costs.matrices is not None
     expected = costs.expected_cost(p) if known else p @ costs.matrix(weight)

@@ -373,7 +373,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
         """Learn the weights, and keep the members that have one."""
         label = sample.costs.label
         known = np.zeros(len(label), dtype=bool)
-        for seen, unseen in found:  # A class that no member was fitted with is no evidence.
+        for seen, unseen in found:  # A class that no member was fitted with is not evidence.
             known[unseen] |= np.isin(label[unseen], label[seen])
         known &= np.isfinite(held_out.first).all(axis=(0, 2))
         twice = known & np.all([np.isfinite(p).all(axis=(0, 2)) for p in held_out], axis=0)

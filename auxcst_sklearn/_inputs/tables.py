@@ -39,7 +39,7 @@ from .scaling import (
     scaling_of,
 )
 
-# A column with more distinct values than this fraction of the rows is no useful category.
+# A column with more distinct values than this fraction of the rows is not a useful category.
 MOST_DISTINCT, FEWEST_ROWS_TO_WARN = 0.5, 50
 # Up to this many levels have an indicator each; more have embedding vectors.
 MOST_INDICATORS = 32

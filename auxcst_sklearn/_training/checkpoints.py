@@ -1,6 +1,6 @@
 """Checkpoints of a fit, and what identifies a fit: its checkpoints are of no other.
 
-Processes that train together must agree on it, too.
+Processes that train together must also agree on it.
 """
 
 from __future__ import annotations

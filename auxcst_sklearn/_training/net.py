@@ -46,7 +46,7 @@ PADDED_ROWS = 20
 
 # Largest size in bytes of a batch of validation samples of all networks together, on a CPU.
 EVALUATED_BYTES = 2**26
-# Rows whose outputs tell how many a GPU has memory for.
+# Rows whose outputs show how many rows a GPU has memory for.
 N_MEASURED = 4
 
 # Entries of a skorch history that its callbacks read, but the user does not need.

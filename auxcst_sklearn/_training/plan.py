@@ -271,7 +271,7 @@ def _is_pretrained(p: Any, network: NetworkFacts, *, is_new: bool) -> bool:
     if network.is_instance and not network.looks_trained and p.head_gradient == "auto" and is_new:
         warn(
             f"The weights of module, a {network.module}, are taken for new ones: no norm or bias "
-            "tells that they were trained. Set pretrained=True if they were, or pretrained=False "
+            "shows that they were trained. Set pretrained=True if they were, or pretrained=False "
             "if not."
         )
     return network.looks_trained

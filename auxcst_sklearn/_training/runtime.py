@@ -370,7 +370,7 @@ def distributed_fit(distributed: str | bool) -> Iterator[None]:
         )
     group, _failure = Processes(dist.get_rank(), dist.get_world_size()), ""
     token = _current.set(group)
-    only_gpus = "cpu:" not in dist.get_backend_config()  # they exchange objects, too
+    only_gpus = "cpu:" not in dist.get_backend_config()  # they also exchange objects
     try:
         with torch.cuda.device(group.gpu()) if only_gpus else nullcontext():
             yield

@@ -163,7 +163,7 @@ def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
 
 
 def as_numbers(costs: Any) -> NDArray[Any]:
-    """Costs as an array; raises a TypeError with the reason if they are no numbers."""
+    """Costs as an array; raises a TypeError with the reason if they are not numbers."""
     values = costs if isinstance(costs, np.ndarray) else np.asarray(on_host(costs))
     if values.dtype.kind not in "biufO":
         raise TypeError(f"its values are of type {values.dtype}")

@@ -108,7 +108,7 @@ class FeatureInput(nn.Module):
             table[:, self.row_of_code[self.starts]] = 0
             self.table = nn.Parameter(table)
         self.bins = bins
-        n = len(generators)  # every third network has bins, of several; one alone has them, too
+        n = len(generators)  # every third network has bins; a single network also has them
         sees_bins = torch.arange(n) % 3 == min(n - 1, 1)
         self.sees_bins = nn.Buffer(sees_bins.float().view(-1, 1, 1))
 

@@ -124,7 +124,7 @@ def to_onnx(
     close. With isotonic calibration, which has steps, 2% of the rows may differ.
 
     ``""`` is a missing string for the file and for the estimators of this package. For encoders of
-    scikit-learn it is a category of its own, which a file cannot tell from a missing value.
+    scikit-learn it is a category of its own, which a file cannot distinguish from a missing value.
 
     Examples
     --------

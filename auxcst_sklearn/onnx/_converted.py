@@ -242,7 +242,7 @@ def _example(inputs: Any, X: np.ndarray) -> tuple[Tensor, Any, list[str]]:
 
 
 def _named_example(inputs: NamedPreprocessor, X: Any) -> tuple[dict[str, Tensor], Any, list[str]]:
-    """The same of arrays by name; the length of sequences is free, too."""
+    """The same of arrays by name, for sequences of any length."""
     layout, free = inputs.layout, torch.export.Dim.DYNAMIC
     rows = np.resize(np.arange(len(X)), N_ROWS)
     types = zip(layout.names, layout.dtypes)

@@ -16,7 +16,7 @@ from .._checks.data import is_frame
 OUTPUTS = ("cost", "index", "probability")
 ROWS, MATRICES = "X", "cost_matrices"
 # How far costs may differ, relative to the largest number of a row, or to a hundredth of the median
-# of these: where the costs of a row cancel out, single precision is no better. In deep networks on
+# of these: where the costs of a row cancel out, single precision is not better. In deep networks on
 # sequences, which multiply in single precision dozens of times, rounding adds up.
 TOLERANCE, DEEP_TOLERANCE, SMALLEST_UNIT = 1e-5, 1e-4, 0.01
 # Versions of the operators in the file, and of the file format.

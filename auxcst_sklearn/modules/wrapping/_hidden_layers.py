@@ -100,7 +100,7 @@ def _has_rows(trace: Trace, call: Call) -> bool:
 def _repeated_blocks(trace: Trace) -> tuple[list[list[Call]], list[list[Call]]]:
     """Calls of the blocks that a network repeats, on sequences and on maps, in order of time.
 
-    Transformers repeat a block, and what follows (a pooler, a classifier) is no hidden layer.
+    Transformers repeat a block, and what follows (a pooler, a classifier) is not a hidden layer.
     """
     order = list(trace.calls)
     found: tuple[list[list[Call]], list[list[Call]]] = [], []
@@ -117,7 +117,7 @@ def _repeated_blocks(trace: Trace) -> tuple[list[list[Call]], list[list[Call]]]:
 def _lists_of_blocks(module: nn.Module) -> Iterator[list[str]]:
     """Paths of the blocks in each list of blocks alike; lists within the blocks are not searched.
 
-    Blocks of one class that differ in their sizes are stages, whose own blocks are no layers.
+    Blocks of one class that differ in their sizes are stages, whose own blocks are not layers.
     """
     done: list[str] = []
     for path, part in module.named_modules():

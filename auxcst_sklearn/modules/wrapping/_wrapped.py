@@ -143,7 +143,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     def _may_be_cut(self, inputs: NamedRows, rows: Tensor) -> bool:
         """Whether the outputs of rows stay the same if each is cut to its length."""
-        # Rows of one token are tried, too: a maximum over positions reads padding only in short
+        # Rows of one token are also tried: a maximum over positions reads padding only in short
         # rows.
         rows, inputs.is_cut = torch.cat([rows, inputs.shortened(rows)]), False
         # Gates that start at zero would hide that a module reads padding, until training opens
