@@ -248,7 +248,7 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
                 self, X, y, sample_weight, cost, groups, validation, named, resume, stream=stream
             )
             if stream and resume:
-                check_block(data.costs, (self._sample_costs, self._known_costs))
+                check_block(data.costs, self._kind_of_costs)
             if processes().size > 1:
                 check_same(self, data, held_out, rng, earlier)
             keeps = not stream and getattr(self, "checkpoint_dir", None) is not None
@@ -314,7 +314,7 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     ) -> None:
         net, costs = training.net, data.costs
         self.classes_, self.decisions_ = costs.classes, costs.decisions
-        self._sample_costs, self._known_costs = costs.kind
+        self._kind_of_costs = costs.kind
         self._fitted_cost_matrix = self._read_cost_matrix()
         self._inputs, self.net_ = inputs, net
         if training.fold_seed is not None:

@@ -28,7 +28,7 @@ from .._checks.data import (
 from .._inputs.samples import Sample
 from ..costs._account import Costs, columns_of, expected_cost
 from ..costs._evaluation import decisions_of, mean_paid, read_scored
-from ..costs._reading import OF_CLASSES, WHEN_DECIDING, CostArray, read_costs, read_source
+from ..costs._reading import OF_CLASSES, WHEN_DECIDING, CostArray, Kind, read_costs, read_source
 from ..decisions import adjust_prior, assign, estimate_prior
 from ..decisions._assignment import Capacity, shadow_price_vector
 
@@ -55,9 +55,7 @@ class DecisionMixin(ClassifierMixin):
     cost_matrix_: NDArray[np.float64]  # of a rule
     _prior_unknown: str | None  # The reason, if class frequencies are not known.
 
-    # Whether `fit` received costs of samples, and whether as a matrix for each.
-    _sample_costs = False
-    _known_costs = False
+    _kind_of_costs: Kind = "matrix"  # of the costs of `fit`
     _fitted_cost_matrix: CostArray | None = None  # as it was in `fit`
 
     def predict_cost(
@@ -117,7 +115,7 @@ class DecisionMixin(ClassifierMixin):
         """Warn of a decision by the costs of `fit`, if others were probably meant."""
         if not hasattr(self, "classes_"):  # an error elsewhere
             return
-        if self._known_costs and self._has_probabilities():
+        if self._kind_of_costs == "matrices" and self._has_probabilities():
             warn(
                 "The estimator was fitted with a cost matrix for each sample, but decides by the "
                 "mean costs of the classes, because none reached it. Pass cost= of shape "
@@ -299,7 +297,7 @@ class DecisionMixin(ClassifierMixin):
         """
         if cost is None and self.cost_matrix is None:
             check_row_order(X=X, y=y, sample_weight=sample_weight)
-            if self._sample_costs:
+            if self._kind_of_costs != "matrix":
                 warn(
                     "The estimator was fitted with per-sample costs, but none reached score, which "
                     "returns the accuracy. Pass cost=. A Pipeline or a search passes it on only "
@@ -400,7 +398,7 @@ class BayesDecisionMixin(DecisionMixin):
             self.class_prior_ = given
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self.cost_matrix_ = costs.matrix(sample.weight)
-        self._sample_costs, self._known_costs = costs.kind
+        self._kind_of_costs = costs.kind
         self._fitted_cost_matrix = self._read_cost_matrix()
 
     def _class_cost_matrix(self) -> NDArray[np.float64]:

@@ -37,7 +37,7 @@ from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import make_schedule, optimizer_arguments
 from ..costs._account import Costs
 from ..costs._evaluation import decisions_of
-from ..costs._reading import read_source
+from ..costs._reading import Kind, read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..modules._network import ClassAndCostNetwork
@@ -138,14 +138,17 @@ def _validation_set(
     return Sample(X, costs, weight)
 
 
-def check_block(costs: Costs, of_first: tuple[bool, bool]) -> None:
-    """Raise an error for a block whose costs are of another kind than the costs of the first."""
-    if of_first != costs.kind:
-        kinds = {(False, False): "no cost", (True, False): "a cost vector for each sample"}
-        first, other = (kinds.get(k, "a matrix for each sample") for k in (of_first, costs.kind))
+def check_block(costs: Costs, first: Kind) -> None:
+    """Refuse a block of a stream whose costs are of another kind than those of the first."""
+    if first != costs.kind:
+        nouns = {
+            "matrix": "no cost",
+            "vectors": "a cost vector for each sample",
+            "matrices": "a matrix for each sample",
+        }
         raise ValueError(
-            f"cost: the first block had {first}, and this one has {other}; expected the same for "
-            "all blocks."
+            f"cost: the first block had {nouns[first]}, and this one has {nouns[costs.kind]}; "
+            "expected the same for all blocks."
         )
 
 
@@ -317,7 +320,7 @@ def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> t
 
 def _may_learn_costs(estimator: Any, costs: Costs) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
-    return estimator._may_add_cost_network and costs.kind == (True, False)
+    return estimator._may_add_cost_network and costs.kind == "vectors"
 
 
 def _check_cost_network(loss: Loss, data: Sample, may_learn: bool) -> None:

@@ -20,7 +20,7 @@ from .._checks.data import (
     shorten,
     sorted_labels,
 )
-from ._reading import CostArray
+from ._reading import CostArray, Kind
 from ._statistics import CostStatistics
 
 
@@ -106,9 +106,11 @@ class Costs:
         return None if np.array_equal(self.decisions, self.classes) else self.decisions
 
     @property
-    def kind(self) -> tuple[bool, bool]:
-        """Whether costs of samples were given, and whether as a matrix for each."""
-        return not self.per_class, self.matrices is not None
+    def kind(self) -> Kind:
+        """The kind of the costs; 0/1 costs are a matrix."""
+        if self.matrices is not None:
+            return "matrices"
+        return "matrix" if self.per_class else "vectors"
 
     def part(self, index: NDArray[Any]) -> Costs:
         """The costs of some of the rows."""

@@ -143,7 +143,8 @@ def to_onnx(
             "of a search pass best_estimator_."
         )
     check_is_fitted(estimator)
-    takes_costs = estimator._known_costs if cost_input == "auto" else cost_input
+    is_known = estimator._kind_of_costs == "matrices"
+    takes_costs = is_known if cost_input == "auto" else cost_input
     loss = getattr(estimator, "loss", None)
     if takes_costs and not estimator._has_probabilities():
         raise ValueError(
