@@ -72,14 +72,14 @@ def to_memmap(
     ...     print(X.shape, X.dtype, X[-1])
     (8, 3) float32 [3. 3. 3.]
     """
-    path, part, numbers = Path(path), Path(f"{os.fspath(path)}.part"), np.dtype(dtype)
+    path, temporary, numbers = Path(path), Path(f"{os.fspath(path)}.part"), np.dtype(dtype)
     if numbers.kind not in "iuf":
         raise ValueError(f"dtype={dtype!r}; expected a type of numbers, such as float32 or int64.")
     try:
-        file = part.open("xb")  # of two calls at once, one fails
+        file = temporary.open("xb")  # of two calls at once, one fails
     except FileExistsError:
         raise FileExistsError(
-            f"{part} exists: another call is writing it, or was interrupted. If no call is "
+            f"{temporary} exists: another call is writing it, or was interrupted. If no call is "
             "running, delete it."
         ) from None
     try:
@@ -87,9 +87,9 @@ def to_memmap(
             if path.exists() and not overwrite:
                 raise FileExistsError(f"{path} exists. Pass overwrite=True, or another path.")
             _write(_blocks(source), file, numbers)
-        os.replace(part, path)
+        os.replace(temporary, path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     return np.load(path, mmap_mode="r")
 

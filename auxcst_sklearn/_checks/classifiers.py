@@ -48,32 +48,32 @@ def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray
     return p
 
 
-def check_frequencies(given: Any, n_classes: int, name: str) -> NDArray[np.float64]:
+def check_frequencies(values: Any, n_classes: int, name: str) -> NDArray[np.float64]:
     """Frequencies of all classes as an array; others than from 0 on with the sum 1 are an error."""
-    found = np.asarray(given, dtype=np.float64)
-    if found.shape != (n_classes,) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
+    share = np.asarray(values, dtype=np.float64)
+    if share.shape != (n_classes,) or not (share >= 0).all() or abs(share.sum() - 1) > 1e-6:
         raise ValueError(
-            f"{name}={found.tolist()}; expected {n_classes} frequencies of classes that are not "
+            f"{name}={share.tolist()}; expected {n_classes} frequencies of classes that are not "
             "negative and sum to 1."
         )
-    return found
+    return share
 
 
 def probabilities(classifier: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Checked probabilities (n, K) of a fitted classifier, 0 for classes that it does not have."""
     X = sliceable(X)
-    labels, given = classifier.classes_, classifier.predict_proba(X)
+    labels, returned = classifier.classes_, classifier.predict_proba(X)
     same = isinstance(labels, np.ndarray) and np.array_equal(labels, classes)  # no need to check
     labels = labels if same else as_labels(labels, "classes_")
     name = f"predict_proba of {type(classifier).__name__}"  # its repr takes longer than a row
-    p = check_probability(given, name, (_num_samples(X), len(labels)))
-    if is_frame(given) and same_labels(columns := plain_labels(list(given.columns)), labels):
+    p = check_probability(returned, name, (_num_samples(X), len(labels)))
+    if is_frame(returned) and same_labels(columns := plain_labels(list(returned.columns)), labels):
         p = p[:, label_index(labels, columns, name="classes_")]  # matched by its labels
     if same:
         return p
-    found = np.zeros((len(p), len(classes)))
-    found[:, label_index(labels, classes, name="classes_")] = p
-    return found
+    completed = np.zeros((len(p), len(classes)))
+    completed[:, label_index(labels, classes, name="classes_")] = p
+    return completed
 
 
 def requesting_weights(estimator: Any) -> Any:

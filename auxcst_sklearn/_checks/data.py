@@ -151,10 +151,10 @@ def check_row_order(**named: Any) -> None:
     rows that do not. A default index 0 .. n-1, as of a new DataFrame, is a sign only where the
     other one contains the same labels.
     """
-    given = dict[str, Any]()
+    tables = dict[str, Any]()
     for name, rows in named.items():
-        given |= {f"{name}[{k!r}]": rows[k] for k in rows} if are_named(rows) else {name: rows}
-    indexed = {name: rows for name, rows in given.items() if hasattr(rows, "iloc")}
+        tables |= {f"{name}[{k!r}]": rows[k] for k in rows} if are_named(rows) else {name: rows}
+    indexed = {name: rows for name, rows in tables.items() if hasattr(rows, "iloc")}
     for (name, rows), (other_name, other_rows) in combinations(indexed.items(), 2):
         own, other = rows.index, other_rows.index
         if len(own) != len(other) or own.equals(other):
@@ -294,12 +294,12 @@ def check_groups(groups: Any, X: Any) -> NDArray[Any]:
     """A group for each row of X; gaps are an error, as numpy makes one large group of them."""
     remedy = "Give each row whose group is not known a group of its own."
     check_labels(groups, "groups", remedy, mixed=isinstance(groups, list | tuple))
-    found: NDArray[Any] = np.asarray(on_host(groups))
-    if found.ndim == 0 or found.size != len(found):
-        raise ValueError(f"groups has shape {found.shape}; expected (n_samples,).")
-    if len(found) != (n := _num_samples(X)):
-        raise ValueError(f"groups has {len(found)} values; expected {n}, one for each row.")
-    return found.ravel()
+    labels: NDArray[Any] = np.asarray(on_host(groups))
+    if labels.ndim == 0 or labels.size != len(labels):
+        raise ValueError(f"groups has shape {labels.shape}; expected (n_samples,).")
+    if len(labels) != (n := _num_samples(X)):
+        raise ValueError(f"groups has {len(labels)} values; expected {n}, one for each row.")
+    return labels.ravel()
 
 
 def as_labels(y: Any, name: str, *, mixed: bool = False) -> NDArray[Any]:

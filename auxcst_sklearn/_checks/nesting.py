@@ -94,12 +94,12 @@ def last_of(model: Any) -> tuple[Any, str, str]:
 def fit_arguments(model: Any, prefix: str = "") -> dict[str, str]:
     """Arguments of `fit`, with the prefixes of pipelines, also of classifiers that get them all."""
     last, _, of_arguments = last_of(model)
-    found, prefix = dict[str, str](), prefix + of_arguments
+    arguments, prefix = dict[str, str](), prefix + of_arguments
     passes = hasattr(last, "predict_cost") or isinstance(last, CalibratedClassifierCV)
     if passes and getattr(last, "estimator", None) is not None:
-        found = fit_arguments(last.estimator, prefix)
-    found |= {name: prefix + name for name in signature(last.fit).parameters}
-    return found | ({"groups": "groups"} if not prefix and _splits_groups(model) else {})
+        arguments = fit_arguments(last.estimator, prefix)
+    arguments |= {name: prefix + name for name in signature(last.fit).parameters}
+    return arguments | ({"groups": "groups"} if not prefix and _splits_groups(model) else {})
 
 
 def _splits_groups(model: Any) -> bool:

@@ -260,10 +260,10 @@ class DecisionMixin(ClassifierMixin):
                 "constructor as train_prior=, a mapping of the labels."
             )
         if isinstance(prior, str) and prior == "estimate":
-            found = estimate_prior(probability, self.class_prior_)
+            frequencies = estimate_prior(probability, self.class_prior_)
         else:
-            found = frequencies_of(prior, self.classes_, "prior", " or 'estimate'")
-        return adjust_prior(probability, self.class_prior_, found)
+            frequencies = frequencies_of(prior, self.classes_, "prior", " or 'estimate'")
+        return adjust_prior(probability, self.class_prior_, frequencies)
 
     def score(
         self,
@@ -305,8 +305,8 @@ class DecisionMixin(ClassifierMixin):
                     "scoring=cost_scorer."
                 )
             with numpy_arrays():
-                given = {"sample_weight": on_host(sample_weight)}
-                return float(accuracy_score(on_host(y), self.predict(X), **given))
+                keywords = {"sample_weight": on_host(sample_weight)}
+                return float(accuracy_score(on_host(y), self.predict(X), **keywords))
         cost_matrix = self.cost_matrix if cost is None else None
         costs = read_scored(X, y, cost, cost_matrix, sample_weight)
         decisions = decisions_of(self)

@@ -246,7 +246,7 @@ def make_net(
             module = ClassAndCostNetwork(module, costs)
     module.float().start_at(*starts)
     module.set_precision(plan.precision == "bf16")
-    given = check_net_params(estimator.net_params)
+    net_params = check_net_params(estimator.net_params)
     arguments = {
         **optimizer_arguments(estimator.optimizer, estimator.weight_decay, plan.device, module),
         "lr": plan.learning_rate,
@@ -257,8 +257,8 @@ def make_net(
         "verbose": int(estimator.verbose) if processes().rank == 0 else 0,
         "train_split": None,
         **estimator._net_arguments(plan, module),
-        "iterator_valid__may_grow": "iterator_valid__batch_size" not in given,
-        **given,
+        "iterator_valid__may_grow": "iterator_valid__batch_size" not in net_params,
+        **net_params,
         "iterator_valid__batch_size": plan.predict_rows,
     }
     objective = LayerWiseLoss(loss, aux_loss, alpha)

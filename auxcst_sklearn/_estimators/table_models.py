@@ -91,10 +91,10 @@ class TableBoosting(HistGradientBoostingClassifier):
         prepared = HistGradientBoostingClassifier(
             categorical_features=of_codes, max_bins=self.max_bins
         )
-        found = prepared._preprocess_X(X, reset=True)
+        binned = prepared._preprocess_X(X, reset=True)
         for name in vars(prepared).keys() - prepared.get_params().keys():
             setattr(self, name, getattr(prepared, name))
-        return found
+        return binned
 
     def _to_codes(self, X: Any) -> Any:
         """Numbers, with codes of the categories that are kept, NaN for others."""
@@ -125,8 +125,8 @@ def _thread_limit(X: Any) -> AbstractContextManager[Any]:
 
 def read_once(models: Sequence[Any], X: Any) -> Any:
     """The cells of a table, if all models are boosting with categories in the same columns."""
-    found = [model._codes for model in models if isinstance(model, TableBoosting)]
-    codes = [c for c in found if c is not None and c.reads_like(found[0])]
+    all_codes = [model._codes for model in models if isinstance(model, TableBoosting)]
+    codes = [c for c in all_codes if c is not None and c.reads_like(all_codes[0])]
     if not 0 < len(codes) == len(models):
         return X
     refuse_times(X)

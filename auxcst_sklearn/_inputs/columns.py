@@ -90,10 +90,10 @@ class CategoryCodes:
         if not are_plain:
             return None
         cells = X.to_numpy(dtype=object)
-        found = cells[:, ~self.mask].astype(np.result_type(*numbers)) if numbers else None
-        if found is not None and np.isinf(found).any():
+        values = cells[:, ~self.mask].astype(np.result_type(*numbers)) if numbers else None
+        if values is not None and np.isinf(values).any():
             return None
-        return Cells(X, found, _without_gaps(cells[:, self.mask]))
+        return Cells(X, values, _without_gaps(cells[:, self.mask]))
 
     def reads_like(self, other: CategoryCodes | None) -> bool:
         """Whether the other codes are of the same columns, and of values of the same kind."""
@@ -143,29 +143,29 @@ class CategoryCodes:
     def _numbers(self, X: Any) -> NDArray[Any] | None:
         if self.mask.all():
             return None
-        part = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
+        cells = select(X, np.flatnonzero(~self.mask).tolist()) if is_frame(X) else X[:, ~self.mask]
         # Old scikit-learn returns objects for nullable columns next to columns of objects.
         return as_floats(
-            check_array(part, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+            check_array(cells, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
         )
 
     def _categories(self, X: Any, exact: bool = False) -> NDArray[Any]:
         if is_frame(X):
             columns = [objects(select(X, j)) for j in np.flatnonzero(self.mask).tolist()]
             return _without_gaps(np.column_stack(columns))
-        part: NDArray[Any] = X[:, self.mask]
-        if part.dtype.kind in "OUS":
-            return _without_gaps(part.astype(object))
-        if part.dtype.kind in "iu" and (exact or _exceeds_float64(part)):
-            return part.astype(object)  # identifiers that float64 would merge
-        return part.astype(np.float64)
+        cells: NDArray[Any] = X[:, self.mask]
+        if cells.dtype.kind in "OUS":
+            return _without_gaps(cells.astype(object))
+        if cells.dtype.kind in "iu" and (exact or _exceeds_float64(cells)):
+            return cells.astype(object)  # identifiers that float64 would merge
+        return cells.astype(np.float64)
 
 
 def _without_gaps(values: NDArray[Any]) -> NDArray[Any]:
     """Categories with NaN for missing ones, and for "", as files and most tables have it."""
-    found = without_gaps(values)
-    found[found == ""] = np.nan
-    return found
+    filled = without_gaps(values)
+    filled[filled == ""] = np.nan
+    return filled
 
 
 def _exceeds_float64(part: NDArray[Any]) -> bool:

@@ -130,8 +130,8 @@ def _converted(array: NDArray[Any], name: str, new: bool) -> NDArray[Any]:
     if new:
         check_resolution(array, f"X[{name!r}]")
     assert_all_finite(array, input_name=f"X[{name!r}]")
-    found: NDArray[Any] = as_float32(array)
-    return found
+    floats: NDArray[Any] = as_float32(array)
+    return floats
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:

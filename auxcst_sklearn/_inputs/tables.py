@@ -334,11 +334,11 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
 
 def _selected(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     """Mask of the columns given by a mask, positions or names."""
-    given: Any = np.asarray(categorical_features)
-    if given.dtype.kind in "OUS":
+    chosen: Any = np.asarray(categorical_features)
+    if chosen.dtype.kind in "OUS":
         columns = list(X.columns) if is_frame(X) else []
-        given = [columns.index(name) for name in given.tolist()]
+        chosen = [columns.index(name) for name in chosen.tolist()]
     mask = np.zeros(X.shape[1], dtype=bool)
-    if len(given):
-        mask[given] = True
+    if len(chosen):
+        mask[chosen] = True
     return mask

@@ -131,11 +131,11 @@ class Rows:
 
     def _padded(self, index: np.ndarray, size: int) -> Rows:
         others = np.setdiff1d(np.arange(len(self)), index)[: size - len(index)]
-        part = self.part(np.concatenate([index, others]))
+        padded = self.part(np.concatenate([index, others]))
         weight = torch.ones(len(self.label)) if self.weight is None else self.weight.clone()
-        part.weight = weight.to(self.label.device)
-        part.weight[torch.from_numpy(others).to(self.label.device)] = 0
-        return part
+        padded.weight = weight.to(self.label.device)
+        padded.weight[torch.from_numpy(others).to(self.label.device)] = 0
+        return padded
 
     # ---------------------------------------------------------------- reading
 
@@ -256,12 +256,12 @@ class Batches:
             return x.unsqueeze(0), target
         x, targets = torch.empty(0), []
         for i in range(len(self.sets)):
-            part, target = next(parts)
+            own, target = next(parts)
             if i == 0:
-                x = part.new_empty((len(self.sets), *part.shape))
-            x[i] = part
+                x = own.new_empty((len(self.sets), *own.shape))
+            x[i] = own
             targets.append(target)
-            del part
+            del own
         return x, join_targets(targets)
 
 

@@ -46,15 +46,15 @@ NAMES = {"label": "y", "weight": "sample_weight", "values": "cost", "matrices": 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file atomically, even if the process is killed; a folder has one writer."""
-    part = path.with_name(f".{path.name}")
+    temporary = path.with_name(f".{path.name}")
     try:
-        with part.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
+        temporary.replace(path)
     except OSError:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -254,14 +254,14 @@ def check_same(
     net: CostNet | None,
 ) -> None:
     """Raise an error if processes received different data or parameters."""
-    given = _given(estimator, data, validation, MAY_DIFFER)
-    given["random_state"] = rng.get_state()
+    inputs = _inputs_of(estimator, data, validation, MAY_DIFFER)
+    inputs["random_state"] = rng.get_state()
     if net is not None:
         n_epochs = len(net.history)
         has_state = net.optimizer_ is not None and len(net.optimizer_.state) > 0
-        given |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
-    digests = dict.fromkeys(given, "")
-    for name, value in given.items():
+        inputs |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
+    digests = dict.fromkeys(inputs, "")
+    for name, value in inputs.items():
         with suppress(PicklingError):  # which is not compared
             digests[name] = digest(value)
     processes().check_same(digests)
@@ -292,30 +292,30 @@ def open_checkpoints(
     return closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed))
 
 
-def _given(
+def _inputs_of(
     estimator: Any, data: Sample, validation: Sample | None, without: set[str]
 ) -> dict[str, Any]:
     """Parameters, data and validation set."""
-    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
+    inputs = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
     for part, suffix in ((data, ""), (validation, "_val")):
         fields = {"X": None} if part is None else {**vars(part), **vars(part.costs)}
         fields.pop("costs", None)
-        given |= {NAMES.get(name, name) + suffix: value for name, value in fields.items()}
-    return given
+        inputs |= {NAMES.get(name, name) + suffix: value for name, value in fields.items()}
+    return inputs
 
 
 def _key(estimator: Any, data: Sample, validation: Sample | None) -> dict[str, str]:
     """Digests of all that determines the result."""
-    given = _given(estimator, data, validation, NOT_IN_KEY)
-    given |= {"estimator": type(estimator), "torch": torch.__version__}
-    given["auxcst_sklearn"] = sys.modules["auxcst_sklearn"].__version__
+    inputs = _inputs_of(estimator, data, validation, NOT_IN_KEY)
+    inputs |= {"estimator": type(estimator), "torch": torch.__version__}
+    inputs["auxcst_sklearn"] = sys.modules["auxcst_sklearn"].__version__
     state = estimator.random_state
     is_instance = isinstance(state, np.random.RandomState)
-    given["random_state"] = state.get_state() if is_instance else state
+    inputs["random_state"] = state.get_state() if is_instance else state
     if estimator.warm_start and hasattr(estimator, "net_"):
-        given["earlier weights"] = estimator.net_.module_
+        inputs["earlier weights"] = estimator.net_.module_
     key = {}
-    for name, value in given.items():
+    for name, value in inputs.items():
         try:
             key[name] = digest(value)
         except PicklingError as error:

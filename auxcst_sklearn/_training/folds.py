@@ -89,12 +89,12 @@ def _sample_out(
 ) -> Shares:
     """For very many rows: the training rows of each network, and a sample of its held-out rows."""
     label, size = data.costs.label, rows.row_nbytes
-    found = sampled_folds(
+    sampled = sampled_folds(
         label, n_folds, share, size, random_state=seed, groups=data.groups, of_row=of_row
     )
-    fold = torch.from_numpy(found.of_row)
-    sample = rows.gathered(np.concatenate(found.rows), np.concatenate(found.weight))
-    ends = np.cumsum([len(part) for part in found.rows])[:-1]
+    fold = torch.from_numpy(sampled.of_row)
+    sample = rows.gathered(np.concatenate(sampled.rows), np.concatenate(sampled.weight))
+    ends = np.cumsum([len(part) for part in sampled.rows])[:-1]
     held_out = sample.held_out(np.split(np.arange(len(sample)), ends))
     numbers = [i % n_folds for i in range(n_networks)]
     return [rows.without(fold, i) for i in numbers], [held_out[i] for i in numbers]
@@ -296,10 +296,10 @@ def held_out_proba(training: Training, data: Sample, n_folds: int) -> Unseen:
         pair = _means(net, sets, n_folds, int(has_weight.sum()))
         product = product + (share if shift else own) * log_clipped(pair[0])
     both = softmax(log_clipped(pair).mean(axis=0), 1) if net.is_geometric else pair.mean(axis=0)
-    found = [unknown.copy() for _ in Unseen._fields]
-    for whole, known in zip(found, (*pair, both, softmax(product, axis=1))):
+    unseen = [unknown.copy() for _ in Unseen._fields]
+    for whole, known in zip(unseen, (*pair, both, softmax(product, axis=1))):
         whole[has_weight] = known
-    return Unseen(*found)
+    return Unseen(*unseen)
 
 
 @torch.no_grad()

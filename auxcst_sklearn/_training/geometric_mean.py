@@ -148,8 +148,8 @@ def shift_to_networks(
     if len(rows) < FEWEST_ROWS:
         return weights
     alone, losses = np.eye(len(weights))[member], []
-    found = [weights + step * (alone - weights) for step in STEPS]
-    for one in found:
+    candidates = [weights + step * (alone - weights) for step in STEPS]
+    for one in candidates:
         first, second, both = (-np.log(geometric_mean(one, part)[rows, label]) for part in logs)
         single = (first + second) / 2
         # Averaging two networks removes half of the part of the loss that they do not share;
@@ -160,7 +160,7 @@ def shift_to_networks(
     gain = gains[best] @ share
     # The standard error of a weighted mean of independent rows.
     noise = np.linalg.norm(share * (gains[best] - gain))
-    return found[best] if gain > 2 * noise else weights
+    return candidates[best] if gain > 2 * noise else weights
 
 
 def log_loss_of(

@@ -226,8 +226,8 @@ class Training:
             loss = self.group.average_gradients(self.parameters, loss, len(target.label))
         if self.notifies_gradients:
             named = list(self.net.module_.named_parameters())
-            given = {"batch": _for_callbacks(batch), "training": True}
-            self._notify("on_grad_computed", named_parameters=named, **given)
+            keywords = {"batch": _for_callbacks(batch), "training": True}
+            self._notify("on_grad_computed", named_parameters=named, **keywords)
         optimizer.step()
         if self.average is not None:
             self.average.update()

@@ -82,13 +82,13 @@ def from_state(value: Any, values: dict[int, Any] | None = None) -> Any:
         trained = value.trained
         values[id(value)] = tensor if trained is None else nn.Parameter(tensor, trained)
     elif isinstance(value, ObjectState):
-        part = values[id(value)] = value.kind.__new__(value.kind)
-        if isinstance(part, nn.Module):
-            nn.Module.__init__(part)
-            part.__setstate__(from_state(value.attributes, values))
-            _restore_class(part)
+        restored = values[id(value)] = value.kind.__new__(value.kind)
+        if isinstance(restored, nn.Module):
+            nn.Module.__init__(restored)
+            restored.__setstate__(from_state(value.attributes, values))
+            _restore_class(restored)
         else:  # a frozen dataclass
-            vars(part).update(from_state(value.attributes, values))
+            vars(restored).update(from_state(value.attributes, values))
     elif type(value) in (dict, OrderedDict):
         return type(value)((key, from_state(item, values)) for key, item in value.items())
     elif type(value) in (list, tuple):

@@ -277,5 +277,5 @@ def estimate_prior(probability: ArrayLike, class_prior: ArrayLike) -> NDArray[np
 
     options = {"maxiter": 1000, "ftol": 0, "gtol": 1e-10}
     bounds = [(0, None)] * len(before)
-    found = minimize(loss, before, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-    return found / found.sum()
+    weights = minimize(loss, before, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    return weights / weights.sum()

@@ -70,9 +70,9 @@ def _limits(capacity: Capacity, labels: list[Any], n: int) -> NDArray[np.float64
             raise ValueError(f"capacity names {label!r}; expected some of {labels}.")
         limit[labels.index(label)] = capacity_count(f"capacity[{label!r}]", value, n)
     if limit.sum() < n:
-        given = {label: int(limit[labels.index(label)]) for label in capacity}
+        limits = {label: int(limit[labels.index(label)]) for label in capacity}
         raise ValueError(
-            f"capacity limits all decisions, to {given}, which leaves {n - int(limit.sum())} of "
+            f"capacity limits all decisions, to {limits}, which leaves {n - int(limit.sum())} of "
             f"{n} samples without any. Raise a limit, or leave one decision without."
         )
     return limit

@@ -106,14 +106,14 @@ class CrossEntropy(ProbabilisticLoss):
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
         label, shape = target.label, outputs.shape[:-1]
         is_even = self._frequency is None  # which torch computes faster
-        given: Any = {"reduction": "none", "label_smoothing": self.smoothing if is_even else 0.0}
+        settings: Any = {"reduction": "none", "label_smoothing": self.smoothing if is_even else 0.0}
         # With few classes, torch's kernel over the last dimension uses a small part of a vector
         # register; the transposed one runs over rows.
         if outputs.dim() == 3 and outputs.shape[-1] < FEW_CLASSES:
-            loss = F.cross_entropy(outputs.mT, label.expand(shape), **given)
+            loss = F.cross_entropy(outputs.mT, label.expand(shape), **settings)
         else:
             rows, labels = outputs.flatten(0, -2), label.expand(shape).flatten()
-            loss = F.cross_entropy(rows, labels, **given).view(shape)
+            loss = F.cross_entropy(rows, labels, **settings).view(shape)
         if not is_even:  # a term linear in the outputs, as the smoothed labels sum to one
             own = outputs.gather(-1, label.expand(shape).unsqueeze(-1)).squeeze(-1)
             loss = loss + self.smoothing * own - outputs @ self._low(outputs)

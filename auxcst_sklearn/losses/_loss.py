@@ -252,8 +252,8 @@ class ProbabilisticLoss(Loss):
         p = torch.arange(1.0, n_classes + 1).unsqueeze(0) / (n_classes * (n_classes + 1) / 2)
         if self.n_outputs(n_classes, n_classes) != n_classes:
             return False
-        found = self.probabilities(self.with_probabilities(p.log(), p))
-        return torch.allclose(found, p, rtol=1e-3)
+        recovered = self.probabilities(self.with_probabilities(p.log(), p))
+        return torch.allclose(recovered, p, rtol=1e-3)
 
 
 class LayerWiseLoss(nn.Module):

@@ -142,8 +142,8 @@ def compare_costs(
     _check_names(models, [MOST_PROBABLE, *constants], baseline)
     folds = _folds(cv, X, labels, units)
     parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}
-    given = {"cost": cost, "groups": units}
-    per_row = {name: values for name, values in given.items() if values is not None}
+    of_samples = {"cost": cost, "groups": units}
+    per_row = {name: values for name, values in of_samples.items() if values is not None}
     task = _Task(X, y, costs, per_row, parameters)
     runs = Parallel(n_jobs=n_jobs)(
         delayed(task.run)(name, models[name], *fold) for fold, name in product(folds, models)
@@ -159,13 +159,13 @@ def compare_costs(
         seconds[MOST_PROBABLE] = seconds[source]
     elif baseline == MOST_PROBABLE:
         raise ValueError(f"baseline={baseline!r}, but models[{source!r}] has no predict_proba.")
-    part = costs.part(tested)
+    tested_costs = costs.part(tested)
     if len(constants) > MANY_DECISIONS:
-        cheapest = int(part.vectors().mean(axis=0).argmin())
+        cheapest = int(tested_costs.vectors().mean(axis=0).argmin())
         constants = {n: j for n, j in constants.items() if j == cheapest or n == baseline}
     chosen |= {name: np.full(len(tested), j) for name, j in constants.items()}
     units = tested if units is None else units[tested]
-    return _table(part, chosen, seconds, units, source if baseline is None else baseline)
+    return _table(tested_costs, chosen, seconds, units, source if baseline is None else baseline)
 
 
 def _check_models(models: Any) -> None:
@@ -220,8 +220,8 @@ class _Task(NamedTuple):
         own = last.get_params(deep=False)
         if not _has_rule(last) or own.get("cost_matrix") is not None:
             names.pop("cost", None)
-        given = {name: values for name, values in self.per_row.items() if name in names}
-        parts = {names[name]: _safe_indexing(values, train) for name, values in given.items()}
+        arguments = {name: values for name, values in self.per_row.items() if name in names}
+        parts = {names[name]: _safe_indexing(values, train) for name, values in arguments.items()}
         if not _has_rule(last):
             return clone(model).fit(X, as_labels(y, "y"), **parts)
         new = {name: value for name, value in self.parameters.items() if own.get(name, 0) is None}
@@ -297,6 +297,6 @@ def _table(
         from pandas import DataFrame
     except ImportError:
         return Bunch(index=list(chosen), attrs={"shares": all_shares}, **table)
-    found = DataFrame(table, index=list(chosen))
-    found.attrs["shares"] = all_shares
-    return found
+    frame = DataFrame(table, index=list(chosen))
+    frame.attrs["shares"] = all_shares
+    return frame

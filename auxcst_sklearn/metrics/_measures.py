@@ -71,8 +71,8 @@ def mean_cost(
     ...           classes=["bad", "ok"])
     3.33...
     """
-    given = {"y_true": y_true, "y_pred": y_pred}
-    return mean_paid(given, cost, cost_matrix, classes, decisions, sample_weight)
+    predictions = {"y_true": y_true, "y_pred": y_pred}
+    return mean_paid(predictions, cost, cost_matrix, classes, decisions, sample_weight)
 
 
 def savings_score(
@@ -131,9 +131,9 @@ def savings_score(
     >>> savings_score([0, 0, 0, 1], [0, 0, 1, 1], cost_matrix=[[0, 1], [8, 0]])
     0.66...
     """
-    given = {"y_true": y_true, "y_pred": y_pred}
+    predictions = {"y_true": y_true, "y_pred": y_pred}
     costs, (chosen,), weight = evaluated(
-        given, cost, cost_matrix, classes, decisions, sample_weight
+        predictions, cost, cost_matrix, classes, decisions, sample_weight
     )
     constant = np.average(costs.vectors(), axis=0, weights=weight).min()
     if constant <= 0:
@@ -233,12 +233,12 @@ def cost_difference(
     """
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1.")
-    given = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
+    predictions = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     costs, (a, b), given_weight = evaluated(
-        given, cost, cost_matrix, classes, decisions, sample_weight
+        predictions, cost, cost_matrix, classes, decisions, sample_weight
     )
     weights = np.ones(len(a)) if given_weight is None else given_weight
-    check_row_order(**given, groups=groups)
+    check_row_order(**predictions, groups=groups)
     labels = None if groups is None else check_groups(groups, a)
     return mean_interval(costs.paid(a) - costs.paid(b), weights, labels, confidence)
 

@@ -83,8 +83,8 @@ class Layout:
     @property
     def masks(self) -> list[str]:
         """Names of the masks of sequences; none without the attention mask."""
-        found = [k for k, s in zip(self.names, self.shapes) if "mask" in k and s == (None,)]
-        return found if MASK in found else []
+        masks = [k for k, s in zip(self.names, self.shapes) if "mask" in k and s == (None,)]
+        return masks if MASK in masks else []
 
     def unpack(self, x: Tensor, only: Collection[str] | None = None) -> dict[str, Tensor]:
         """The arrays, or only some, as copies, from rows of words."""

@@ -22,12 +22,12 @@ PLAIN = (bool, int, float, complex, str, type(None))
 
 def plain_attributes(module: nn.Module) -> Attributes:
     """The attributes of all submodules that are numbers, strings, bools or None."""
-    found: Attributes = {}
+    attributes: Attributes = {}
     for path, part in module.named_modules():
         own = {k: v for k, v in vars(part).items() if k not in OF_EVERY_MODULE}
         plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
-        found[path] = {k: v for k, v in plain.items() if type(v) in PLAIN}
-    return found
+        attributes[path] = {k: v for k, v in plain.items() if type(v) in PLAIN}
+    return attributes
 
 
 def set_attributes(module: nn.Module, attributes: Attributes) -> None:

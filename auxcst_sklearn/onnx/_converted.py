@@ -160,7 +160,7 @@ def _converted(
 ) -> list[str]:
     """The outputs of a part that skl2onnx converts."""
     try:
-        part = _convert(model, _types(rows.sample), opset, options)
+        converted = _convert(model, _types(rows.sample), opset, options)
     except Exception as error:
         raise ValueError(
             f"{name} cannot be converted by skl2onnx: {first_line(error)} Use other estimators, or "
@@ -169,8 +169,8 @@ def _converted(
         ) from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
-    part = version_converter.convert_version(part, OPSET)
-    return graph.embed(part, rows, _missing_category(model))
+    converted = version_converter.convert_version(converted, OPSET)
+    return graph.embed(converted, rows, _missing_category(model))
 
 
 def _convert(model: Any, types: list[Any], opset: Any, options: Any) -> onnx.ModelProto:
@@ -178,12 +178,12 @@ def _convert(model: Any, types: list[Any], opset: Any, options: Any) -> onnx.Mod
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # skl2onnx reads deprecated attributes
-        part: onnx.ModelProto = convert_sklearn(
+        file: onnx.ModelProto = convert_sklearn(
             model, initial_types=types, target_opset=opset, options=options
         )
-    for node in part.graph.node:
+    for node in file.graph.node:
         _read_words_as_python(node)
-    return part
+    return file
 
 
 def _read_words_as_python(node: onnx.NodeProto) -> None:
@@ -225,10 +225,10 @@ def network_estimates(model: Any, graph: Graph, rows: GraphRows) -> list[str]:
         graph.converted.append(type(model).__name__)
         if isinstance(model._inputs, NamedPreprocessor):
             graph.tolerance = DEEP_TOLERANCE
-            part = _exported(model, *_named_example(model._inputs, rows.sample))
+            file = _exported(model, *_named_example(model._inputs, rows.sample))
         else:
-            part = _exported(model, *_example(model._inputs, np.asarray(rows.sample)))
-        outputs = graph.embed(part, rows)
+            file = _exported(model, *_example(model._inputs, np.asarray(rows.sample)))
+        outputs = graph.embed(file, rows)
         graph.networks[key] = model, outputs
     return graph.networks[key][1]
 
@@ -259,12 +259,12 @@ def _exported(model: Any, example: Any, free: Any, names: list[str]) -> onnx.Mod
     """The network with a symbolic number of rows."""
     module = DecisionModule(model)
     module.module.set_precision(False)
-    bodies = [part.body for part in module.modules() if isinstance(part, WrappedNetwork)]
+    bodies = [file.body for file in module.modules() if isinstance(file, WrappedNetwork)]
     name = type((bodies or [module.module])[0]).__name__
     try:
         with torch.no_grad(), _without_notes():
             program = torch.export.export(module, (example,), dynamic_shapes=(free,))
-            found: Any = torch.onnx.export(
+            exported: Any = torch.onnx.export(
                 program,
                 (example,),
                 dynamo=True,
@@ -278,11 +278,11 @@ def _exported(model: Any, example: Any, free: Any, names: list[str]) -> onnx.Mod
             f"The module {name} cannot be exported to ONNX: {type(error).__name__}, "
             f"{first_line(error)}"
         ) from error
-    part: onnx.ModelProto = found.model_proto
-    for node in part.graph.node:  # without metadata of the conversion
+    file: onnx.ModelProto = exported.model_proto
+    for node in file.graph.node:  # without metadata of the conversion
         del node.metadata_props[:]
         node.doc_string = ""
-    return part
+    return file
 
 
 @contextmanager

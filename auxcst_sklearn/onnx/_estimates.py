@@ -151,10 +151,10 @@ def _calibrated(model: Any, graph: Graph, rows: GraphRows) -> str:
 
 def _shares(parts: Sequence[str], alike: float, graph: Graph) -> str:
     """Columns divided by their sum; where it is zero, `alike`."""
-    found = graph.add("Concat", *parts, axis=1)
-    total = graph.add("ReduceSum", found, np.array([1]), keepdims=1)
+    columns = graph.add("Concat", *parts, axis=1)
+    total = graph.add("ReduceSum", columns, np.array([1]), keepdims=1)
     none = graph.add("Equal", total, 0.0)
-    share = graph.add("Div", found, graph.add("Where", none, 1.0, total))
+    share = graph.add("Div", columns, graph.add("Where", none, 1.0, total))
     return graph.add("Where", none, alike, share)
 
 
@@ -230,12 +230,12 @@ class _Ensemble:
 
     def sums(self, graph: Graph, rows: str, n_outputs: int) -> str:
         """The sum of each output, (n, n_outputs), in float32."""
-        given: dict[str, Any] = dict(self.lists)
+        attributes: dict[str, Any] = dict(self.lists)
         for name in ("nodes_values", "target_weights"):
-            numbers = np.array(given.pop(name), np.float64)
-            given[f"{name}_as_tensor"] = numpy_helper.from_array(numbers, name)
+            numbers = np.array(attributes.pop(name), np.float64)
+            attributes[f"{name}_as_tensor"] = numpy_helper.from_array(numbers, name)
         return graph.add(
-            "TreeEnsembleRegressor", rows, domain="ai.onnx.ml", n_targets=n_outputs, **given
+            "TreeEnsembleRegressor", rows, domain="ai.onnx.ml", n_targets=n_outputs, **attributes
         )
 
 

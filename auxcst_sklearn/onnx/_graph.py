@@ -77,22 +77,22 @@ class Graph:
 
     def read(self, name: str, kind: int, *shape: int) -> str:
         """Read an input of the file, in the type that a part needs."""
-        given = helper.make_tensor_value_info(self._name(), kind, ["n", *shape])
-        self.uses[name].append(given)
-        return given.name
+        value = helper.make_tensor_value_info(self._name(), kind, ["n", *shape])
+        self.uses[name].append(value)
+        return value.name
 
-    def embed(self, part: onnx.ModelProto, rows: GraphRows, missing: str = "") -> list[str]:
+    def embed(self, model: onnx.ModelProto, rows: GraphRows, missing: str = "") -> list[str]:
         """Add a part that is computed from rows; returns the names of its outputs.
 
         A missing string, which is "" in the file, is `missing` for the part.
         """
-        names = [value.name for value in part.graph.input]
+        names = [value.name for value in model.graph.input]
         if isinstance(rows.sample, dict):  # arrays by name, in the order of their layout
             names = sorted(rows.sample)
         if is_frame(rows.sample):  # of which skl2onnx changes spaces and signs
             names = names_of_columns(rows.sample)
-        part = compose.add_prefix(part, f"{self._name()}/")
-        for name, value in zip(_apart_from_outputs(names), part.graph.input):
+        model = compose.add_prefix(model, f"{self._name()}/")
+        for name, value in zip(_apart_from_outputs(names), model.graph.input):
             kind = value.type.tensor_type.elem_type
             if rows.value is not None:
                 self.add("Cast", rows.value, output=value.name, to=kind)
@@ -102,7 +102,7 @@ class Graph:
                 self.add("Where", gap, np.array([missing], object), text, output=value.name)
             else:
                 self.uses[name].append(value)
-        for node in part.graph.node:
+        for node in model.graph.node:
             attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
             if node.op_type == "Imputer" and np.isnan(attributes.get("replaced_value_float", 0)):
                 # onnxruntime has no Imputer of float64.
@@ -111,8 +111,8 @@ class Graph:
                 self.add("Where", self.add("IsNaN", x), filled, x, output=result)
             else:
                 self.nodes.append(node)
-        self.constants.extend(part.graph.initializer)
-        return [value.name for value in part.graph.output]
+        self.constants.extend(model.graph.initializer)
+        return [value.name for value in model.graph.output]
 
     def value(self, rows: GraphRows) -> str:
         """Rows of an array, in float64."""
@@ -125,11 +125,11 @@ class Graph:
         """The file, with results by the names of `OUTPUTS`, and without unused nodes."""
         inputs, readers = [], []
         for name, uses in self.uses.items():
-            given = onnx.ValueInfoProto(name=name, type=uses[0].type)
+            value_info = onnx.ValueInfoProto(name=name, type=uses[0].type)
             # One cost matrix may be for all rows.
             length = "1 or n" if name == MATRICES else "n"
-            given.type.tensor_type.shape.dim[0].dim_param = length
-            inputs.append(given)
+            value_info.type.tensor_type.shape.dim[0].dim_param = length
+            inputs.append(value_info)
             readers += [helper.make_node("Identity", [name], [value.name]) for value in uses]
         outputs, named = [], []
         for name, value in zip(OUTPUTS, results):
@@ -140,9 +140,9 @@ class Graph:
             outputs.append(helper.make_tensor_value_info(name, kind, shape))
         nodes = [*readers, *self.nodes, *named]
         made = {name for node in nodes for name in node.output}
-        for given in inputs:
-            if given.name in made:
-                raise _refused_name(given.name)
+        for value_info in inputs:
+            if value_info.name in made:
+                raise _refused_name(value_info.name)
         graph = helper.make_graph(nodes, "decision", inputs, outputs, self.constants)
         versions = {"": OPSET, "ai.onnx.ml": ML_OPSET}
         versions |= {node.domain: 1 for node in nodes if node.domain not in versions}

@@ -207,8 +207,8 @@ class CostThresholdDisplay:
         check_consistent_length(costs.costs, y_proba)
         probability = check_probability(column_or_1d(y_proba), "y_proba", (len(costs.costs),))
         pos_label = costs.classes[costs.positive]
-        found: dict[str, Any] = {**costs.bayes(probability), "pos_label": pos_label}
-        return cls(*costs.curve(probability), **found)
+        bayes: dict[str, Any] = {**costs.bayes(probability), "pos_label": pos_label}
+        return cls(*costs.curve(probability), **bayes)
 
     def plot(
         self, ax: Axes | None = None, *, xscale: Literal["linear", "log"] = "linear"

@@ -112,8 +112,8 @@ def without_output_layer(module: nn.Module, example: Example) -> nn.Module:
         if linear is not None and trace.runs(linear) == 1:
             _remove(module, linear)
             return module
-        given = isinstance(example, Tensor | dict)
-        rows = example if given else random_rows(example, trace.dtype, N_TRIED)
+        has_rows = isinstance(example, Tensor | dict)
+        rows = example if has_rows else random_rows(example, trace.dtype, N_TRIED)
         if _remove_selected(module, trace, rows):
             return module
     raise ValueError(
@@ -133,9 +133,9 @@ def _remove_selected(module: nn.Module, trace: Trace, rows: Example) -> bool:
         linear = parts[path]
         positions = _remove(module, path)
         try:
-            found = Trace(module, rows).output
+            output = Trace(module, rows).output
             with torch.no_grad():
-                if found is not None and found.dim() == 2 and close(linear(found), expected):
+                if output is not None and output.dim() == 2 and close(linear(output), expected):
                     return True
         except (RuntimeError, ValueError):  # the rest of the module needs this layer
             pass

@@ -74,12 +74,12 @@ def _on_every_path(trace: Trace, last: int) -> list[int]:
             takes_raw = bool(steps[index].raw_inputs & trace.touched)
             for parent in data + [0] * (not data or takes_raw):
                 farthest.setdefault(parent, index)
-    found, reach = [], 0
+    common, reach = [], 0
     for index in sorted(farthest):
         if index >= reach:
-            found.append(index)
+            common.append(index)
         reach = max(reach, farthest[index])
-    return found
+    return common
 
 
 def _largest_call(step: Step, ends: list[Step]) -> Call:
@@ -103,15 +103,15 @@ def _repeated_blocks(trace: Trace) -> tuple[list[list[Call]], list[list[Call]]]:
     Transformers repeat a block, and what follows (a pooler, a classifier) is not a hidden layer.
     """
     order = list(trace.calls)
-    found: tuple[list[list[Call]], list[list[Call]]] = [], []
+    lists_of_calls: tuple[list[list[Call]], list[list[Call]]] = [], []
     for paths in _lists_of_blocks(trace.module):
         calls = [call for call in trace.calls if call[0] in paths]
         if len(calls) > 1 and _follow_each_other(trace, calls):
             x: Any = trace.tensor(calls[0])
-            found[trace.axis(calls[0]) != x.dim() - 1].append(calls)
-    for lists in found:
+            lists_of_calls[trace.axis(calls[0]) != x.dim() - 1].append(calls)
+    for lists in lists_of_calls:
         lists.sort(key=lambda calls: order.index(calls[-1]))
-    return found
+    return lists_of_calls
 
 
 def _lists_of_blocks(module: nn.Module) -> Iterator[list[str]]:
@@ -150,12 +150,12 @@ def _follow_each_other(trace: Trace, calls: list[Call]) -> bool:
 
 
 def _ancestors(trace: Trace, index: int) -> set[int]:
-    found, rest = set[int](), [index]
+    ancestors, rest = set[int](), [index]
     while rest:
-        parents = trace.steps[rest.pop()].parents - found
-        found |= parents
+        parents = trace.steps[rest.pop()].parents - ancestors
+        ancestors |= parents
         rest += parents
-    return found
+    return ancestors
 
 
 def _as_tensor(values: Any) -> Tensor:

@@ -158,7 +158,7 @@ class Recorder:
         # The first training step clones every output, because only this step can show which of them
         # training overwrites in place.
         is_first = training and self.is_new
-        outputs, found = dict[Call, Any](), dict[Call, Tensor]()
+        outputs, recorded = dict[Call, Any](), dict[Call, Tensor]()
 
         def keep(call: Call, output: Any, _: Any) -> None:
             # The version is read now and compared after the run: a larger one means that a later
@@ -180,12 +180,12 @@ class Recorder:
                 )
             if (output := outputs.get((path, n if number == expected else number))) is None:
                 continue
-            x, version, found[call] = output
+            x, version, recorded[call] = output
             if training and version_of(x) != version and path not in self.overwritten:
                 self._note_overwritten(path, was_cloned=is_first)
         if is_first:
-            self.is_new = len(found) < len(calls)
-        return returned, found
+            self.is_new = len(recorded) < len(calls)
+        return returned, recorded
 
     def _note_overwritten(self, path: str, *, was_cloned: bool) -> None:
         if not was_cloned:

@@ -285,9 +285,9 @@ def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
         assert isinstance(inputs, ImageLayer)
         return inputs.out_shape
     training = inputs.training
-    found: Example = inputs.eval()(rows)
+    example: Example = inputs.eval()(rows)
     inputs.train(training)
-    return found
+    return example
 
 
 def _head_reads(
