@@ -153,7 +153,8 @@ class Recorder:
         """What `forward` returns, and the outputs of those calls that it makes.
 
         A path may be skipped, as with LayerDrop. If it runs another number of times than in the
-        trace, only its last call is known to be the same, as of an unrolled cell.
+        trace, only its last call is known to be the same, as of a cell that is unrolled over fewer
+        steps. More calls in training are those of a branch that evaluation does not have.
         """
         # The first training step clones every output, because only this step can show which of them
         # training overwrites in place.
@@ -172,7 +173,8 @@ class Recorder:
         for call in calls:
             path, number = call
             n, expected = listener.runs[path], self.runs[path]
-            if n not in (0, expected) and number < expected:
+            is_last = number == expected and not (training and n > expected)
+            if n not in (0, expected) and not is_last:
                 raise ValueError(
                     f"The hidden layer '{path}:{number}' cannot be told from other calls: {path!r} "
                     f"ran {n} times instead of {expected}, as in evaluation. Give hidden_layers "

@@ -92,7 +92,18 @@ def test_heads_learn_as_in_the_plain_network(module, kind, head_input):
     assert all(last < first for first, last in zip(plain[0], plain[-1]))
 
 
+class Branch(Deep):
+    """The activation runs once more in training, in a branch after the last layer."""
+
+    def forward(self, x):
+        out = super().forward(x)
+        self.kept = self.act(self.side(x)) if self.training else None
+        return out
+
+
 def test_calls_that_cannot_be_told_are_an_error():
+    with pytest.raises(ValueError, match="'act:4' cannot be told .* ran 5 times instead of 4"):
+        small_net(Branch, hidden_layers=["act:4"]).fit(X, Y)
     with pytest.raises(ValueError, match=r"'relu\(\):1' cannot be told .* ran 8 times instead"):
         losses(Shifted)
 
