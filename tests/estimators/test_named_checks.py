@@ -11,7 +11,6 @@ from sklearn.frozen import FrozenEstimator
 from torch import nn
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxNet
-from auxcst_sklearn.decisions import decide
 from auxcst_sklearn.metrics import compare_costs, cost_scorer
 from auxcst_sklearn.plotting import CostConfusionDisplay, CostThresholdDisplay
 from tests.factories import dense
@@ -95,7 +94,7 @@ def test_arrays_are_in_one_order_with_each_other_and_with_all_that_belongs_to_ro
     with pytest.raises(ValueError, match=moved.format(r"X\['two'\]")):
         model.predict(mixed)
     with pytest.raises(ValueError, match=moved.format("groups")):
-        decide(model, given, groups=pd.Series(y, customers).iloc[order], capacity={1: 3})
+        model.fit(given, label, groups=pd.Series(y, customers).iloc[order])
     with pytest.raises(ValueError, match=moved.format("y")):
         BayesMinimumRiskClassifier(net(), cost_matrix=COST).fit(given, label.iloc[order])
     with pytest.raises(ValueError, match=moved.format("y")):

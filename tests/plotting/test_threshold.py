@@ -170,10 +170,7 @@ def test_thresholds_on_a_logarithmic_axis(fraud):
 
     assert display.ax_ is ax
     assert ax.get_xlim() == (some[some > 0].min(), 1)
-    display.figure_.canvas.draw()
-    labels = [[t.get_text() for t in axis.get_xticklabels()] for axis in (ax, display.rate_axis_)]
-    assert "0.5" in labels[0]
-    assert share((some >= 0.5).mean()) in labels[1]
+    assert display.rate_axis_.xaxis.get_major_formatter()(0.5, 0) == share((some >= 0.5).mean())
     none = from_predictions(y, 0 * p, cost_matrix=MATRIX, xscale="log")
     assert none.ax_.get_xlim() == (0.5, 1)
 
