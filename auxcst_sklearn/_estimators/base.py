@@ -8,12 +8,11 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from typing_extensions import Self
 
-from .._checks.calls import BaseEstimator, unchanged_on_error, warn, warning_once
+from .._checks.calls import unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
 from .._inputs.samples import Fold, Sample
@@ -21,7 +20,7 @@ from .._training.checkpoints import check_same, open_checkpoints
 from .._training.folds import Unseen, held_out_proba
 from .._training.loop import Training
 from .._training.net import CostNet
-from .._training.plan import NetworkFacts, Plan
+from .._training.plan import Plan
 from .._training.runtime import (
     distributed_fit,
     draw_seed,
@@ -33,8 +32,8 @@ from .._training.runtime import (
 from .._training.state import FORMAT, check_format, from_state, to_state, without_training_state
 from .._training.temperature import calibrate, held_out_costs
 from ..costs._statistics import CostStatistics
-from ..modules._network import AuxNetwork, SideBySide
 from .fit_steps import (
+    NetworkSteps,
     build,
     check_block,
     check_validation_set,
@@ -45,7 +44,6 @@ from .fit_steps import (
     prepare,
     validate,
 )
-from .parameters import NetParameters
 from .prediction import NetDecisionMixin
 
 # Number of rows used to detect a failed training, of which some are tried first, and the minimum
@@ -53,7 +51,7 @@ from .prediction import NetDecisionMixin
 COLLAPSE_ROWS, FIRST_ROWS, COLLAPSE_MARGIN = 1000, 32, 0.05
 
 
-class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
+class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
     """Base of the cost-sensitive networks; a subclass builds its torch module."""
 
     # Routers pass costs on without a set_fit_request call by the user.
@@ -63,55 +61,6 @@ class BaseCostSensitiveNet(NetParameters, NetDecisionMixin, BaseEstimator):
     __metadata_request__partial_fit = {"cost": True}
     __metadata_request__predict = {"cost": True}
     __metadata_request__score = {"cost": True}
-
-    training_: Plan
-    # Attributes that inputs and pretraining set, of some of the networks.
-    image_shape_: tuple[int, ...]
-    input_center_: NDArray[np.float64] | None
-    input_range_: NDArray[np.float64]
-    input_scale_: NDArray[np.float64] | None
-    is_categorical_: NDArray[np.bool_] | None
-    pretrain_history_: dict[str, list[dict[str, float]]]
-    _random_state: np.random.RandomState
-
-    # ------------------------------------------------------- what a subclass decides
-
-    _allows_nan = False
-    # Whether a second network may learn costs that differ within a class.
-    _may_add_cost_network = True
-
-    def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
-        """What the plan of a training needs to know of the network."""
-        return NetworkFacts()
-
-    def _make_inputs(self, X: Any) -> Preprocessor:
-        """What X becomes, by the type of X."""
-        raise NotImplementedError
-
-    def _make_networks(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, seeds: Sequence[int]
-    ) -> tuple[AuxNetwork, list[float]]:
-        """Make a network for each seed, and the weight alpha of each auxiliary head."""
-        modules, alpha = list[AuxNetwork](), list[float]()
-        for seed in seeds:
-            torch.default_generator.manual_seed(seed)
-            module, alpha = self._make_module(plan, inputs, rows, n_outputs)
-            modules.append(module)
-        return SideBySide(modules), alpha
-
-    def _make_module(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
-    ) -> tuple[AuxNetwork, list[float]]:
-        """Make one network, which draws from torch's global generator, and the weights alpha."""
-        raise NotImplementedError
-
-    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
-        """Arguments of the skorch net that the estimator itself needs; here none."""
-        return {}
-
-    def _pretrain(self, training: Training, rng: np.random.RandomState) -> dict[str, Any]:
-        """Pretrain the hidden layers before joint training, and return attributes; here none."""
-        return {}
 
     # ------------------------------------------------------------------------- fit
 

@@ -1,4 +1,4 @@
-"""The steps of a fit: validate, plan, prepare, make the net, build.
+"""The steps of a fit: validate, plan, prepare, make the net, build; and what a network decides.
 
 Each returns a value. Only `validate` changes the estimator, on which scikit-learn's validation sets
 the number and names of the features.
@@ -13,10 +13,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from .._checks.calls import error_context
+from .._checks.calls import BaseEstimator, error_context
 from .._checks.data import (
     as_labels,
     check_groups,
@@ -32,7 +34,7 @@ from .._training.batches import Rows
 from .._training.folds import draw_folds, share_given
 from .._training.loop import Training
 from .._training.net import CostNet
-from .._training.plan import Plan, Sizes, make_plan, resolve_device
+from .._training.plan import NetworkFacts, Plan, Sizes, make_plan, resolve_device
 from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import make_schedule, optimizer_arguments
 from ..costs._account import Costs
@@ -40,17 +42,73 @@ from ..costs._evaluation import decisions_of
 from ..costs._reading import Kind, read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
-from ..modules._network import ClassAndCostNetwork
-from .parameters import check_net_params
+from ..modules._network import AuxNetwork, ClassAndCostNetwork, SideBySide
+from .decision import DecisionMixin
+from .parameters import NetParameters, check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
 Data = tuple[Sample, "Sample | None", Preprocessor]
+
+# ---------------------------------------------------------------- what a network decides
+
+
+class NetworkSteps(NetParameters, DecisionMixin, BaseEstimator):
+    """What the steps of a fit ask of a network, and what they know of an earlier fit."""
+
+    training_: Plan
+    _inputs: Preprocessor
+    # Attributes that inputs and pretraining set, of some of the networks.
+    image_shape_: tuple[int, ...]
+    input_center_: NDArray[np.float64] | None
+    input_range_: NDArray[np.float64]
+    input_scale_: NDArray[np.float64] | None
+    is_categorical_: NDArray[np.bool_] | None
+    pretrain_history_: dict[str, list[dict[str, float]]]
+    _random_state: np.random.RandomState
+
+    _allows_nan = False
+    # Whether a second network may learn costs that differ within a class.
+    _may_add_cost_network = True
+
+    def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
+        """What the plan of a training needs to know of the network."""
+        return NetworkFacts()
+
+    def _make_inputs(self, X: Any) -> Preprocessor:
+        """What X becomes, by the type of X."""
+        raise NotImplementedError
+
+    def _make_networks(
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, seeds: Sequence[int]
+    ) -> tuple[AuxNetwork, list[float]]:
+        """Make a network for each seed, and the weight alpha of each auxiliary head."""
+        modules, alpha = list[AuxNetwork](), list[float]()
+        for seed in seeds:
+            torch.default_generator.manual_seed(seed)
+            module, alpha = self._make_module(plan, inputs, rows, n_outputs)
+            modules.append(module)
+        return SideBySide(modules), alpha
+
+    def _make_module(
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
+    ) -> tuple[AuxNetwork, list[float]]:
+        """Make one network, which draws from torch's global generator, and the weights alpha."""
+        raise NotImplementedError
+
+    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
+        """Arguments of the skorch net that the estimator itself needs; here none."""
+        return {}
+
+    def _pretrain(self, training: Training, rng: np.random.RandomState) -> dict[str, Any]:
+        """Pretrain the hidden layers before joint training, and return attributes; here none."""
+        return {}
+
 
 # ------------------------------------------------------------------------------ validate
 
 
 def validate(
-    estimator: Any,
+    estimator: NetworkSteps,
     X: Any,
     y: Any,
     sample_weight: Any = None,
@@ -117,7 +175,13 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 
 
 def _validation_set(
-    estimator: Any, inputs: Preprocessor, training: Costs, X: Any, y: Any, cost: Any, weight: Any
+    estimator: NetworkSteps,
+    inputs: Preprocessor,
+    training: Costs,
+    X: Any,
+    y: Any,
+    cost: Any,
+    weight: Any,
 ) -> Sample:
     with error_context("In the validation set (X_val, y_val, cost_val)"):
         check_labels(y, "y_val")
@@ -156,7 +220,7 @@ def check_block(costs: Costs, first: Kind) -> None:
 
 
 def plan_training(
-    estimator: Any,
+    estimator: NetworkSteps,
     data: Sample,
     validation: Sample | None,
     inputs: Preprocessor,
@@ -220,7 +284,7 @@ def prepare(
 
 
 def make_net(
-    estimator: Any,
+    estimator: NetworkSteps,
     plan: Plan,
     data: Sample,
     inputs: Preprocessor,
@@ -270,7 +334,7 @@ def make_net(
 
 
 def continue_net(
-    estimator: Any,
+    estimator: NetworkSteps,
     plan: Plan,
     net: CostNet,
     data: Sample,
@@ -296,7 +360,7 @@ def continue_net(
     return net
 
 
-def _losses(estimator: Any, costs: Costs) -> tuple[Loss, Loss, int]:
+def _losses(estimator: NetworkSteps, costs: Costs) -> tuple[Loss, Loss, int]:
     """The losses of the output and of the heads, and the number of outputs of each."""
     both = estimator.loss, getattr(estimator, "aux_loss", None) or estimator.loss
     loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in both)
@@ -318,7 +382,7 @@ def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> t
     return bound, bound if aux_loss is loss else aux_loss._for_statistics(statistics)
 
 
-def _may_learn_costs(estimator: Any, costs: Costs) -> bool:
+def _may_learn_costs(estimator: NetworkSteps, costs: Costs) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
     return estimator._may_add_cost_network and costs.kind == "vectors"
 
@@ -346,7 +410,7 @@ def _check_cost_network(loss: Loss, data: Sample, may_learn: bool) -> None:
 
 
 def build(
-    estimator: Any,
+    estimator: NetworkSteps,
     plan: Plan,
     net: CostNet,
     data: Sample,
