@@ -114,8 +114,8 @@ def to_onnx(
 
     Notes
     -----
-    Networks, also those with ``precision="bf16"``, compute in float32 in the file; boosting,
-    forests and costs in float64. The file does not validate its rows: infinite values give
+    Networks, also those with ``precision="bf16"``, and forests compute in float32 in the file;
+    boosting and costs in float64. The file does not validate its rows: infinite values give
     meaningless costs.
 
     The converters of other packages are wrong for some models. The file is therefore run on up to
