@@ -96,7 +96,7 @@ def to_memmap(
 
 def _blocks(source: Any) -> Iterator[Any]:
     """Blocks of rows in memory."""
-    for block in [source] if hasattr(source, "shape") else source:
+    for block in [source] if hasattr(source, "shape") or is_frame(source) else source:
         is_table = isinstance(block, np.ndarray) or is_frame(block)
         if not is_table or hasattr(block, "compute") or not getattr(block, "shape", ()):
             raise TypeError(
@@ -157,7 +157,7 @@ def _write_header(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) 
 def _columns(block: Any) -> tuple[dict[Any, Any], tuple[int, ...]]:
     """The columns of a block by their names, and the shape of a row."""
     if isinstance(block, np.ndarray):
-        flat = block.reshape(len(block), math.prod(block.shape[1:]))
+        flat = np.asarray(block).reshape(len(block), math.prod(block.shape[1:]))
         return dict(enumerate(flat.T)), block.shape[1:]
     names = list(block.columns)
     if len(set(names)) < len(names):

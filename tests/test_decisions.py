@@ -408,7 +408,7 @@ def test_probabilities_of_no_rows_are_refused():
 
 @pytest.mark.parametrize("n_decisions", [3, 5])
 def test_few_rows_are_decided_as_among_many_that_need_no_limited_decision(n_decisions):
-    """Few rows are solved in another way."""
+    """Rows that take the free decision change no price and no choice."""
     for seed in range(100):
         rng = np.random.default_rng(seed)
         cost = rng.integers(0, 6, size=(9, n_decisions)) * rng.choice([1.0, 0.1])

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
 from .data import as_labels, is_frame, label_index, plain_labels, same_labels, shorten, sliceable
+from .nesting import walk
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
 SUM_ROUNDING, ROUNDING = 1e-3, 1e-6
@@ -87,17 +89,38 @@ def requesting_weights(estimator: Any) -> Any:
 
 
 def reweighting(model: Any) -> str | None:
-    """Why probabilities may not stand for the class frequencies of the rows; None if they do."""
+    """Why probabilities of a fitted model may not stand for the class frequencies of its rows."""
     if isinstance(model, CalibratedClassifierCV) and model.method != "temperature":
         return None  # which moves them back
-    for path, value in {"": model, **model.get_params()}.items():
-        if isinstance(value, FrozenEstimator):
-            return f"{value!r} was fitted to other rows"
-        name = path.rpartition("__")[2]
-        is_set = name in REWEIGHTING and value is not None
-        if is_set and not np.array_equal(value, REWEIGHTING[name]):
-            return f"{path}={value!r} changes them"
+    for part in walk(model):
+        if isinstance(part, FrozenEstimator):
+            return f"{part!r} was fitted to other rows"
+        of_part = part.get_params(deep=False) if hasattr(part, "get_params") else {}
+        for name, value in of_part.items():
+            is_set = name in REWEIGHTING and value is not None
+            if is_set and not np.array_equal(value, REWEIGHTING[name]):
+                return f"{name}={value!r} of {type(part).__name__} changes them"
     return None
+
+
+def check_calibration(model: Any, X: Any, y: NDArray[Any], groups: Any = None) -> None:
+    """Refuse what scikit-learn's calibration computes wrongly without a word."""
+    labels, calibrators = np.unique(y), (CalibratedClassifierCV,)
+    are_codes = isinstance(labels[0], str) or np.array_equal(labels, np.arange(len(labels)))
+    for part in walk(model):
+        if isinstance(part, calibrators) and part.method == "temperature" and not are_codes:
+            raise ValueError(
+                "CalibratedClassifierCV(method='temperature') of scikit-learn is wrong for the "
+                f"labels {shorten(labels)}; expected 0 .. K-1, or strings, as from y.astype(str)."
+            )
+    splits = isinstance(model, calibrators) and not isinstance(model.estimator, FrozenEstimator)
+    for fold in check_cv(model.cv, y, classifier=True).split(X, y, groups) if splits else ():
+        for rows in fold[: 2 if model.ensemble else 1]:  # otherwise the rows of all folds calibrate
+            if len(missing := np.setdiff1d(labels, y[rows])):
+                raise ValueError(
+                    f"A fold for calibration lacks the classes {shorten(missing)}; expected all "
+                    "classes in both parts of each fold. Shuffle, or make fewer folds."
+                )
 
 
 def weights_elsewhere(has_weights: bool, fit_params: Collection[str]) -> str | None:

@@ -41,14 +41,10 @@ def chain(model: Any, *, fitted: bool = True) -> Iterator[Any]:
 
 def walk(model: Any) -> Iterator[Any]:
     """A model and all that are in it: the fitted ones, if it has some, or else its parameters."""
-    inner: Any = ()
-    if isinstance(model, list | tuple):
-        inner = model
-    else:
+    inner: Any = model if isinstance(model, list | tuple) else ()
+    if not isinstance(model, list | tuple | type):
         yield model
-        if hasattr(model, "estimator") or (
-            hasattr(model, "get_params") and not isinstance(model, type)
-        ):
+        if hasattr(model, "get_params") or hasattr(model, "estimator"):
             of_fit = [part for name, part in vars(model).items() if name.endswith(FITTED)]
             inner = of_fit or vars(model).values()  # parameters are templates
     for part in inner:

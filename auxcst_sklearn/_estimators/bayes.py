@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
@@ -20,8 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 from typing_extensions import Self
 
 from .._checks.calls import BaseEstimator, MetaEstimatorMixin
-from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
-from .._checks.data import as_labels, label_index, numpy_arrays, on_host, shorten, sliceable
+from .._checks.classifiers import (
+    check_calibration,
+    probabilities,
+    requesting_weights,
+    reweighting,
+    weights_elsewhere,
+)
+from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
 from .._checks.nesting import fit_arguments
 from .._inputs.samples import Sample
 from .calibration import (
@@ -31,7 +37,6 @@ from .calibration import (
     tempered,
     unseen_probabilities,
     warn_of_many_classes,
-    warn_of_unknown,
 )
 from .decision import BayesDecisionMixin
 
@@ -211,14 +216,14 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             fit_params["sample_weight"] = on_host(sample_weight)
         fit_params = self._route(classifier, sample.groups, fit_params)
         warn_of_many_classes(self.calibration, len(sample.costs.classes))
-        _check_codes(classifier, sample.costs.classes)
+        check_calibration(classifier, X, sample.labels, sample.groups)
         temperature = self._learn_temperature(classifier, sample, fit_params)
         model = clone(classifier).fit(X, sample.labels, **fit_params)
         self._check_probabilities(model)
         labels = as_labels(model.classes_, "classes_")
         label_index(labels, sample.costs.classes, name="estimator.classes_")  # raises for others
         has_weight = sample.weight is not None
-        unknown = reweighting(classifier) or weights_elsewhere(has_weight, fit_params)
+        unknown = reweighting(model) or weights_elsewhere(has_weight, fit_params)
         self._set_costs(sample, unknown)
         self.estimator_, self.temperature_ = model, temperature
         return self
@@ -251,7 +256,6 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         else:
             folds = folds_of(self.cv, sample, one=is_auto)
             p = unseen_probabilities(classifier, sample, folds, fit_params)
-            warn_of_unknown(p, folds)
         # Rows of weight 0 are not evidence. The array may be one that the classifier keeps.
         return out_of_fold_temperature(np.where(keep[:, np.newaxis], p, np.nan), sample)
 
@@ -314,17 +318,3 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._classifier()).input_tags
         return tags
-
-
-def _check_codes(classifier: Any, classes: NDArray[Any]) -> None:
-    """Refuse labels that scikit-learn's temperature takes for positions of classes."""
-    by_temperature = isinstance(classifier, CalibratedClassifierCV) and (
-        classifier.method == "temperature"
-    )
-    are_codes = isinstance(classes[0], str) or np.array_equal(classes, np.arange(len(classes)))
-    if by_temperature and not are_codes:
-        raise ValueError(
-            "CalibratedClassifierCV(method='temperature') of scikit-learn is wrong for the labels "
-            f"{shorten(classes)}; expected 0 .. {len(classes) - 1}, or strings, such as "
-            "y.astype(str)."
-        )

@@ -31,8 +31,6 @@ from ..costs._account import Costs, columns_of
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
 FEWEST_ROWS_OF_CLASS = 10
-# If a larger share of the rows has no probabilities, a warning counts these rows.
-MANY_UNKNOWN = 0.1
 
 
 def learns_by_default(classifier: Any, n_rows: int, n_classes: int) -> bool:
@@ -113,17 +111,6 @@ def tempered(
 ) -> NDArray[np.float64]:
     """Probabilities at a temperature, 0 for classes that are not known."""
     return softmax(np.where(known, log_clipped(p), -np.inf) / temperature, axis=1)
-
-
-def warn_of_unknown(p: NDArray[np.float64], folds: list[Fold]) -> None:
-    """Warn of many rows whose class is too rare for the folds."""
-    unseen = np.unique(np.concatenate([rows for _, rows in folds]))
-    n_unknown = int(np.isnan(p[unseen]).any(axis=1).sum())
-    if n_unknown > MANY_UNKNOWN * len(unseen):
-        warn(
-            f"{n_unknown} of {len(unseen)} rows for calibration are of classes that the other "
-            "folds do not have, and do not count. Join rare classes, or make more folds (cv)."
-        )
 
 
 def _warn_if_rule_costs_more(

@@ -288,7 +288,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
             fitted, held_out = self._fit_members(ready, sample, used_folds)
             self._set_ensemble([name for name, _ in members], fitted, held_out, sample, used_folds)
             self.cost_estimators_ = cost_estimators(fitted)
-            reasons = [reweighting(member) for _, member in members]
+            reasons = [*map(reweighting, fitted)]
             has_weights = sample.weight is not None
             reasons += [weights_elsewhere(has_weights, params) for params in passed.values()]
             self._set_costs(sample, next(filter(None, reasons), None))

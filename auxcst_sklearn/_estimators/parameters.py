@@ -37,7 +37,7 @@ class NetParameters:
         "learning_rate": [POSITIVE],
         "schedule": [StrOptions({"constant", "one_cycle"})],
         "weight_decay": [NOT_NEGATIVE],
-        "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
+        "optimizer": [StrOptions(set(OPTIMIZERS)), type],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "patience": [COUNT],
@@ -58,7 +58,7 @@ class NetParameters:
     learning_rate: float = 1e-3
     schedule: str = "one_cycle"
     batch_size: int | Literal["auto"] = "auto"
-    optimizer: str | Callable[..., Any] = "adamw"
+    optimizer: str | type = "adamw"
     weight_decay: float = 1e-2
     early_stopping: bool = True
     patience: int = 10

@@ -29,7 +29,6 @@ from .._inputs.samples import Sample
 from ..modules._network import plain_attributes, set_attributes
 from .net import CostNet
 from .runtime import draw_seed, processes, report
-from .schedule import Plateaus
 from .state import to_state
 
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
@@ -226,8 +225,6 @@ def set_state(training: Any, state: dict[str, Any]) -> None:
         for name in stop.counts:
             value = state["stop"][name]
             setattr(stop, name, value.numpy() if isinstance(value, torch.Tensor) else value)
-        if isinstance(stop, Plateaus):
-            stop.set_rate()
 
 
 def _stored(value: Any) -> Any:

@@ -234,14 +234,15 @@ class CostHead(nn.Linear):
         if x.dim() == 2 or self.head_input == "flatten":
             return x if self.window == 1 else window_means(x, self.window)
         mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
-        if self.axis == 1 and mask is None:
+        if self.axis == 1 and mask is None and x.dim() <= 4:
             return window_means(x, max(x.shape[2:]))
         places = x.movedim(self.axis, -1).flatten(1, -2)  # (n_samples, n_places, n_features)
         if mask is None or mask.shape != places.shape[:2]:
             return places.mean(dim=1)
         kept = (mask != 0).unsqueeze(-1)
-        total = places.masked_fill(~kept, 0).sum(dim=1)  # attention may return NaN for padding
-        return total / kept.sum(dim=1).clamp(min=1)
+        share = kept / kept.sum(dim=1, keepdim=True).clamp(min=1)
+        # Attention may return NaN for padding.
+        return (places.masked_fill(~kept, 0) * share.to(x.dtype)).sum(dim=1)
 
     def extra_repr(self) -> str:
         """Show what is read."""

@@ -143,16 +143,19 @@ def estimates(model: Any, graph: Graph, rows: GraphRows, **options: Any) -> str:
             f"{name} has trees that split missing values, which skl2onnx cannot convert. Fill "
             "them in by an imputer in a Pipeline, or use HistGradientBoostingClassifier instead."
         )
-    rows = coded_rows({}, graph, rows)
+    rows, gaps = coded_rows({}, graph, rows), None
     if isinstance(model, SINGLE):
-        value = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
-        rows = GraphRows(np.zeros(rows.sample.shape, np.float32), value)
+        single = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
+        # The converted trees take missing values for large numbers: they make the result unknown.
+        gaps = graph.add("ReduceSum", graph.add("Mul", graph.as_double(single), 0.0), np.array([1]))
+        rows = GraphRows(np.zeros(rows.sample.shape, np.float32), single)
     opset, chosen = {"": OPSET, "ai.onnx.ml": 3}, {id(model): options} if options else None
     value = _converted(model, graph, rows, name, opset, chosen)[1]
     for node in graph.nodes:
         if node.op_type == "ZipMap" and node.output[0] == value:  # a dict for each row
             value = node.input[0]
-    return graph.as_double(value)
+    value = graph.as_double(value)
+    return value if gaps is None else graph.add("Add", value, gaps)
 
 
 def _converted(
@@ -169,6 +172,9 @@ def _converted(
         ) from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
+    for values in _attributes(model, "statistics_"):
+        if values.dtype.kind == "f":
+            graph.imputed.update(zip(values.astype(np.float32).tolist(), values.tolist()))
     converted = version_converter.convert_version(converted, OPSET)
     return graph.embed(converted, rows, _missing_category(model))
 

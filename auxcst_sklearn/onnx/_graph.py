@@ -50,6 +50,7 @@ class Graph:
         # Networks with their outputs, and names of what other packages have converted.
         self.networks: dict[tuple[int, str | None], tuple[Any, list[str]]] = {}
         self.converted: list[str] = []
+        self.imputed: dict[float, float] = {}  # what imputers fill in, by its rounded value
         self.has_steps = False  # of an isotonic calibration
         self.tolerance = TOLERANCE
         self.n_names = 0
@@ -107,7 +108,8 @@ class Graph:
             if node.op_type == "Imputer" and np.isnan(attributes.get("replaced_value_float", 0)):
                 # onnxruntime has no Imputer of float64.
                 (x,), (result,) = node.input, node.output
-                filled = self.add("CastLike", attributes["imputed_value_floats"], x)
+                values = [self.imputed.get(v, v) for v in attributes["imputed_value_floats"]]
+                filled = self.add("CastLike", values, x)
                 self.add("Where", self.add("IsNaN", x), filled, x, output=result)
             else:
                 self.nodes.append(node)

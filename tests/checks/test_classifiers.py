@@ -3,19 +3,23 @@
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, MinMaxScaler, StandardScaler
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.decisions import adjust_prior, estimate_prior
+from auxcst_sklearn.metrics import compare_costs
 from auxcst_sklearn.plotting import CostThresholdDisplay
 
+SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
 MATRIX = np.array([[0, 1, 4], [2, 0, 1], [9, 3, 0]])
 NAMES = np.array(["ant", "bee", "cat"])
 
@@ -175,6 +179,39 @@ def test_soft_votes_with_weights(make, weights):
     assert set(model.predict(X)) <= set(NAMES)
 
 
+# ----------------------------------------------------------------------------- calibration
+
+BY_LABEL = np.argsort(Y, kind="stable")
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+def test_calibration_needs_all_classes_in_each_fold(calibration):
+    rows, y = X[BY_LABEL], NAMES[Y[BY_LABEL]]
+    calibrated = CalibratedClassifierCV(GaussianNB(), method=calibration, cv=KFold(3))
+    own = rule(GaussianNB(), calibration=calibration, cv=KFold(3))
+    for model in (own, rule(calibrated), ensemble(calibrated, cv=[(np.arange(600), BY_LABEL)])):
+        with pytest.raises(ValueError, match="A fold for calibration lacks the classes"):
+            model.fit(rows, y)
+    shuffled = KFold(3, shuffle=True, random_state=0)
+    rule(GaussianNB(), calibration=calibration, cv=shuffled).fit(rows, y)
+    once = CalibratedClassifierCV(GaussianNB(), cv=KFold(100), ensemble=False)
+    found = rule(once).fit(rows, y).predict_proba(X)
+    np.testing.assert_allclose(found.mean(0), np.bincount(Y) / 600, atol=0.03)
+
+
+@pytest.mark.skipif(SKLEARN < (1, 8), reason="needs scikit-learn 1.8")
+def test_the_temperature_of_scikit_learn_needs_codes_or_strings_wherever_it_is():
+    calibrated = CalibratedClassifierCV(GaussianNB(), method="temperature", cv=2)
+    inside = make_pipeline(StandardScaler(), calibrated)
+    for call in (
+        lambda: rule(inside, classes=[0, 1, 2, 3], cost_matrix=None).fit(X, Y + 1),
+        lambda: ensemble(inside).fit(X, Y + 1),
+        lambda: compare_costs({"a": inside}, X, Y + 1, cost_matrix=MATRIX, cv=2),
+    ):
+        with pytest.raises(ValueError, match=r"wrong for the labels \[1, 2, 3\]; expected 0"):
+            call()
+
+
 # ---------------------------------------------------------------------- class frequencies
 
 
@@ -201,6 +238,7 @@ OTHER_FREQUENCIES = {
     "in a search": GridSearchCV(BALANCED, {"C": [1]}, cv=2),
     "in bags": BaggingClassifier(BALANCED, 2),
     "in votes": VotingClassifier([("a", BALANCED)], voting="soft"),
+    "in a grid": GridSearchCV(LogisticRegression(), {"class_weight": ["balanced"]}, cv=2),
     "frequencies of the user": GaussianNB(priors=[0.5, 0.5]),
     "equal frequencies": make_pipeline(MinMaxScaler(), MultinomialNB(fit_prior=False)),
 }

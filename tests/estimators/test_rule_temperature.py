@@ -128,11 +128,6 @@ def test_rows_of_classes_that_a_fold_does_not_know_are_left_out():
     model = rule(GaussianNB(var_smoothing=0.1), calibration="temperature").fit(X[rare], y)
     assert 0.2 < model.temperature_ < 9
 
-    alone = np.r_[np.arange(300), np.full(60, 0)]
-    y = np.r_[Y[:300], 20 + np.arange(60)]  # sixty classes of one row
-    with pytest.warns(UserWarning, match="60 of 360 rows for calibration are of classes that the"):
-        rule(GaussianNB(var_smoothing=0.1), calibration="temperature").fit(X[alone], y)
-
 
 def test_a_class_without_rows_stays_impossible():
     keep = Y != 3

@@ -9,6 +9,7 @@ from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
     GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
     RandomForestClassifier,
     StackingClassifier,
     VotingClassifier,
@@ -26,7 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_mlp
-from tests.onnx.files import assert_agrees, table
+from tests.onnx.files import assert_agrees, run, table
 from tests.onnx.unusual import with_unusual
 
 Rule = BayesMinimumRiskClassifier
@@ -119,6 +120,16 @@ def test_a_file_that_onnxruntime_cannot_load_is_refused():
         to_onnx(model, X)
 
 
+@pytest.mark.parametrize("classifier", [FOREST, DecisionTreeClassifier(max_depth=5)])
+def test_gaps_make_the_result_of_trees_unknown(classifier):
+    file, gaps = to_onnx(fitted(classifier, 3), X), np.isnan(NAN).any(axis=1)
+    found = run(file, NAN)
+    assert np.isnan(found["cost"][gaps]).all()
+    np.testing.assert_array_equal(found["index"] == -1, gaps)
+    with pytest.raises(ValueError, match="differs .* converted"):
+        to_onnx(fitted(classifier, 3), NAN)
+
+
 @pytest.mark.parametrize("classifier", [FOREST, BaggingClassifier(n_estimators=3)])
 def test_gaps_in_trees_are_refused(classifier):
     with pytest.raises(ValueError, match="r has trees that split missing values, which skl2onnx"):
@@ -138,6 +149,12 @@ ORDINAL = OrdinalEncoder(**UNKNOWN, encoded_missing_value=-2)
 PIPELINES = {
     "logistic": make_pipeline(prepared(ONE_HOT), Rule()),
     "forest": Rule(make_pipeline(prepared(ORDINAL, "median"), FOREST)),
+    "boosting": Rule(
+        make_pipeline(
+            make_column_transformer((SimpleImputer(strategy="median"), ["size", "gap"])),
+            HistGradientBoostingClassifier(max_iter=20, random_state=0),
+        )
+    ),
 }
 
 

@@ -154,7 +154,8 @@ class Recorder:
 
         A path may be skipped, as with LayerDrop. If it runs another number of times than in the
         trace, only its last call is known to be the same, as of a cell that is unrolled over fewer
-        steps. More calls in training are those of a branch that evaluation does not have.
+        steps. Other calls are left out in training, if some were skipped. More calls in training
+        are those of a branch that evaluation does not have, which is an error.
         """
         # The first training step clones every output, because only this step can show which of them
         # training overwrites in place.
@@ -175,12 +176,14 @@ class Recorder:
             n, expected = listener.runs[path], self.runs[path]
             is_last = number == expected and not (training and n > expected)
             if n not in (0, expected) and not is_last:
+                if training and n < expected:
+                    continue
                 raise ValueError(
                     f"The hidden layer '{path}:{number}' cannot be told from other calls: {path!r} "
-                    f"ran {n} times instead of {expected}, as in evaluation. Give hidden_layers "
-                    "submodules that run nowhere else."
+                    f"ran {n} times, but {expected} times in evaluation before the training. Give "
+                    "hidden_layers submodules that run nowhere else."
                 )
-            if (output := outputs.get((path, n if number == expected else number))) is None:
+            if (output := outputs.get((path, n if is_last else number))) is None:
                 continue
             x, version, recorded[call] = output
             if training and version_of(x) != version and path not in self.overwritten:
