@@ -140,3 +140,16 @@ def test_a_head_computes_in_the_precision_of_its_weights():
         expected = F.linear(inputs.float(), head.weight, head.bias)
         torch.testing.assert_close(head(maps), expected, atol=4e-3, rtol=0)
         assert head(maps).dtype == torch.float32
+
+
+def test_the_mean_of_tokens_leaves_out_padding_whatever_it_contains():
+    head, x = CostHead((4, 3), 2, axis=-1), torch.rand(3, 4, 3)
+    mask = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
+    means = torch.stack([x[0, :2].mean(0), x[1].mean(0), torch.zeros(3)])
+    padded = x.masked_fill(mask.unsqueeze(-1) == 0, torch.nan)  # as attention returns it
+
+    found = head(padded, {"attention_mask": mask})
+
+    torch.testing.assert_close(found, F.linear(means, head.weight, head.bias))
+    other = head(x, {"attention_mask": torch.zeros(3, 5)})  # of other positions than the layer has
+    torch.testing.assert_close(other, F.linear(x.mean(1), head.weight, head.bias))

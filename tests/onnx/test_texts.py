@@ -89,3 +89,12 @@ def test_classifiers_around_pipelines_of_texts():
     stack = BayesMinimumRiskClassifier(StackingClassifier([("words", words)]), **RULE)
     with pytest.raises(ValueError, match="StackingClassifier cannot be converted by skl2onnx"):
         to_onnx(stack.fit(TEXTS, Y), TEXTS)
+
+
+def test_one_text_of_many_that_differs_is_enough():
+    """Only at the steps of an isotonic calibration a few rows may differ."""
+    model = make_pipeline(TfidfVectorizer(sublinear_tf=True), BAYES).fit(TEXTS, Y)
+    texts = TEXTS * 10
+    to_onnx(model, texts)
+    with pytest.raises(ValueError, match=r"differs from the model in 0\.\d% of the rows"):
+        to_onnx(model, [*texts, "card stolen stolen"])

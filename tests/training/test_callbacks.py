@@ -173,3 +173,12 @@ def test_callbacks_are_saved_without_what_a_training_left_in_them(data):
     assert (name, vars(saved)) == ("count", {"log": None})
     assert vars(pickle.loads(pickle.dumps(model)).callbacks[0][1]) == {"log": None}
     assert model.callbacks is callbacks
+
+
+def test_a_warm_start_calls_the_callbacks_that_it_is_given(data):
+    first, second = Counter(), Counter()
+    model = small_mlp(max_epochs=1, warm_start=True, callbacks=[first]).fit(*data)
+
+    model.set_params(callbacks=[second]).fit(*data)
+
+    assert (first.count_, second.count_) == (1, 1)
