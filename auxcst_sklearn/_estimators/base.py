@@ -33,7 +33,6 @@ from .._training.state import FORMAT, check_format, from_state, to_state, withou
 from .._training.temperature import calibrate, held_out_costs
 from ..costs._statistics import CostStatistics
 from .fit_steps import (
-    NetworkSteps,
     build,
     check_block,
     check_validation_set,
@@ -44,6 +43,7 @@ from .fit_steps import (
     prepare,
     validate,
 )
+from .parameters import NetworkSteps
 from .prediction import NetDecisionMixin
 
 # Number of rows used to detect a failed training, of which some are tried first, and the minimum

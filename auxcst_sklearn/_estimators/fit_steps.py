@@ -1,4 +1,4 @@
-"""The steps of a fit: validate, plan, prepare, make the net, build; and what a network decides.
+"""The steps of a fit: validate, plan, prepare, make the net, build.
 
 Each returns a value. Only `validate` changes the estimator, on which scikit-learn's validation sets
 the number and names of the features.
@@ -13,12 +13,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from .._checks.calls import BaseEstimator, error_context
+from .._checks.calls import error_context
 from .._checks.data import (
     as_labels,
     check_groups,
@@ -34,7 +32,7 @@ from .._training.batches import Rows
 from .._training.folds import draw_folds, share_given
 from .._training.loop import Training
 from .._training.net import CostNet
-from .._training.plan import NetworkFacts, Plan, Sizes, make_plan, resolve_device
+from .._training.plan import Plan, Sizes, make_plan, resolve_device
 from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import make_schedule, optimizer_arguments
 from ..costs._account import Costs
@@ -42,67 +40,11 @@ from ..costs._evaluation import decisions_of
 from ..costs._reading import Kind, read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
-from ..modules._network import AuxNetwork, ClassAndCostNetwork, SideBySide
-from .decision import DecisionMixin
-from .parameters import NetParameters, check_net_params
+from ..modules._network import ClassAndCostNetwork
+from .parameters import NetworkSteps, check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
 Data = tuple[Sample, "Sample | None", Preprocessor]
-
-# ---------------------------------------------------------------- what a network decides
-
-
-class NetworkSteps(NetParameters, DecisionMixin, BaseEstimator):
-    """What the steps of a fit ask of a network, and what they know of an earlier fit."""
-
-    training_: Plan
-    _inputs: Preprocessor
-    # Attributes that inputs and pretraining set, of some of the networks.
-    image_shape_: tuple[int, ...]
-    input_center_: NDArray[np.float64] | None
-    input_range_: NDArray[np.float64]
-    input_scale_: NDArray[np.float64] | None
-    is_categorical_: NDArray[np.bool_] | None
-    pretrain_history_: dict[str, list[dict[str, float]]]
-    _random_state: np.random.RandomState
-
-    _allows_nan = False
-    # Whether a second network may learn costs that differ within a class.
-    _may_add_cost_network = True
-
-    def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
-        """What the plan of a training needs to know of the network."""
-        return NetworkFacts()
-
-    def _make_inputs(self, X: Any) -> Preprocessor:
-        """What X becomes, by the type of X."""
-        raise NotImplementedError
-
-    def _make_networks(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, seeds: Sequence[int]
-    ) -> tuple[AuxNetwork, list[float]]:
-        """Make a network for each seed, and the weight alpha of each auxiliary head."""
-        modules, alpha = list[AuxNetwork](), list[float]()
-        for seed in seeds:
-            torch.default_generator.manual_seed(seed)
-            module, alpha = self._make_module(plan, inputs, rows, n_outputs)
-            modules.append(module)
-        return SideBySide(modules), alpha
-
-    def _make_module(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
-    ) -> tuple[AuxNetwork, list[float]]:
-        """Make one network, which draws from torch's global generator, and the weights alpha."""
-        raise NotImplementedError
-
-    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
-        """Arguments of the skorch net that the estimator itself needs; here none."""
-        return {}
-
-    def _pretrain(self, training: Training, rng: np.random.RandomState) -> dict[str, Any]:
-        """Pretrain the hidden layers before joint training, and return attributes; here none."""
-        return {}
-
 
 # ------------------------------------------------------------------------------ validate
 

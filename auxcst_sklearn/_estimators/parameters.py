@@ -1,4 +1,4 @@
-"""Parameters that the networks share: fields of their constructors, with constraints."""
+"""What the networks share: parameters with constraints, and what the steps of a fit ask of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+import torch
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from torch import Tensor
 
+from .._checks.calls import BaseEstimator
+from .._inputs.arrays import Preprocessor
+from .._training.loop import Training
+from .._training.plan import NetworkFacts, Plan
 from .._training.schedule import OPTIMIZERS
 from ..losses import LOSSES, Loss
 from ..modules._images import TRANSFORMS
+from ..modules._network import AuxNetwork, SideBySide
+from .decision import DecisionMixin
 
 COUNT = Interval(Integral, 1, None, closed="left")
 SHARE = Interval(Real, 0, 1, closed="left")
@@ -109,6 +116,61 @@ class ImageParameters(AuxParameters):
     image_shape: Sequence[int] | None = None
     channels_last: bool = False
     augmentation: str | Callable[[Tensor], Tensor] | None = None
+
+
+# ---------------------------------------------------------------- what a network decides
+
+
+class NetworkSteps(NetParameters, DecisionMixin, BaseEstimator):
+    """What the steps of a fit ask of a network, and what they know of an earlier fit."""
+
+    training_: Plan
+    _inputs: Preprocessor
+    # Attributes that inputs and pretraining set, of some of the networks.
+    image_shape_: tuple[int, ...]
+    input_center_: NDArray[np.float64] | None
+    input_range_: NDArray[np.float64]
+    input_scale_: NDArray[np.float64] | None
+    is_categorical_: NDArray[np.bool_] | None
+    pretrain_history_: dict[str, list[dict[str, float]]]
+    _random_state: np.random.RandomState
+
+    _allows_nan = False
+    # Whether a second network may learn costs that differ within a class.
+    _may_add_cost_network = True
+
+    def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
+        """What the plan of a training needs to know of the network."""
+        return NetworkFacts()
+
+    def _make_inputs(self, X: Any) -> Preprocessor:
+        """What X becomes, by the type of X."""
+        raise NotImplementedError
+
+    def _make_networks(
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, seeds: Sequence[int]
+    ) -> tuple[AuxNetwork, list[float]]:
+        """Make a network for each seed, and the weight alpha of each auxiliary head."""
+        modules, alpha = list[AuxNetwork](), list[float]()
+        for seed in seeds:
+            torch.default_generator.manual_seed(seed)
+            module, alpha = self._make_module(plan, inputs, rows, n_outputs)
+            modules.append(module)
+        return SideBySide(modules), alpha
+
+    def _make_module(
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
+    ) -> tuple[AuxNetwork, list[float]]:
+        """Make one network, which draws from torch's global generator, and the weights alpha."""
+        raise NotImplementedError
+
+    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
+        """Arguments of the skorch net that the estimator itself needs; here none."""
+        return {}
+
+    def _pretrain(self, training: Training, rng: np.random.RandomState) -> dict[str, Any]:
+        """Pretrain the hidden layers before joint training, and return attributes; here none."""
+        return {}
 
 
 # ------------------------------------------------------------------- values for each layer

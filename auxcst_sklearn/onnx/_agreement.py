@@ -44,11 +44,8 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
             of_file = _run(session, file, rows, cost)
         expected = _estimated(model, rows, cost)
     labels = {"probability": last.classes_, "cost": last.decisions_}
-    if difference := _difference(of_file, expected, labels, graph):
-        row, what = difference
-        raise ValueError(
-            f"The file differs from the model {what} in row {at[row]} of X.{_advice(graph)}"
-        )
+    if difference := _difference(of_file, expected, labels, at, graph):
+        raise ValueError(f"The file differs from the model {difference} of X.{_advice(graph)}")
 
 
 @contextmanager
@@ -104,9 +101,9 @@ def _input(node: onnx.ValueInfoProto, rows: Any) -> NDArray[Any]:
 
 
 def _difference(
-    of_file: Results, expected: Results, labels: dict[str, NDArray[Any]], graph: Graph
-) -> tuple[int, str] | None:
-    """The row in which an output differs most, and a description."""
+    of_file: Results, expected: Results, labels: Results, at: NDArray[np.intp], graph: Graph
+) -> str | None:
+    """How far an output differs, and most in which row."""
     for name, values in expected.items():
         gap = np.abs(of_file[name] - values) / _unit(values)
         share = (~(gap <= graph.tolerance)).any(axis=1).mean()
@@ -114,7 +111,7 @@ def _difference(
             row, k = np.unravel_index(np.nan_to_num(gap, nan=np.inf).argmax(), gap.shape)
             mine, theirs = float(of_file[name][row, k]), float(values[row, k])
             what = f"the {name} of {labels[name].tolist()[k]!r} is {mine!r} instead of {theirs!r}"
-            return int(row), f"in {share:.1%} of the rows; {what}"
+            return f"in {share:.1%} of the rows; {what} in row {at[row]}"
     return None
 
 
