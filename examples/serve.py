@@ -8,9 +8,8 @@
 if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are as a CSV has them:
 numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Further
 columns are ignored. Arrays by name, such as the ids and the mask of a text, have the shapes of
-/schema, in which a name stands for any length. If the file has such an input, "cost_matrices" holds
-the costs of this row,
-unless a function of the service computes them: `make_app(Decider("model.onnx", costs))`. The answer
+/schema, in which a name stands for any length. If the file has such an input, "cost_matrices" are
+the costs of this row, unless a function of the service computes them: `make_app(Decider("model.onnx", costs))`. The answer
 is the decision of least cost, the estimated cost of each, the class probabilities if the model has
 them, and the version of the file.
 
@@ -63,7 +62,7 @@ class WrongValueError(ValueError):
 
     def __init__(self, field: str, value: Any, expected: str, problem: str = "") -> None:
         shown = repr(value)[:SHOWN]
-        super().__init__(f"{field} {problem or f'holds {shown}'}; expected {expected}")
+        super().__init__(f"{field} {problem or f'contains {shown}'}; expected {expected}")
         self.about = {"field": field, "value": shown, "expected": expected}
 
 
@@ -135,7 +134,7 @@ class Decider:
             raise WrongValueError(name, value, expected_value(kind), str(error)) from error
         if values.dtype.kind == "f" and np.isinf(values).any():
             raise WrongValueError(
-                name, value, "a finite one", "holds a number that is too large or infinite"
+                name, value, "a finite one", "contains a number that is too large or infinite"
             )
         return values.reshape(1, *found.shape)
 
@@ -275,7 +274,7 @@ def expected_value(kind: str) -> str:
 
 def read_value(value: Any, kind: str) -> Any:
     """A value in the type of an input; raises a ValueError that names the problem."""
-    problem = f"holds {repr(value)[:SHOWN]}"
+    problem = f"contains {repr(value)[:SHOWN]}"
     if kind == "tensor(string)":
         if value is not None and not isinstance(value, str):
             raise ValueError(problem)
@@ -293,7 +292,7 @@ def read_value(value: Any, kind: str) -> Any:
     if not isinstance(value, int if whole else (int, float)):
         raise ValueError(problem)
     if math.isnan(value):
-        raise ValueError("holds NaN instead of null")
+        raise ValueError("contains NaN instead of null")
     most = {"tensor(uint8)": 255, "tensor(bool)": 1}.get(kind, math.inf)
     if most < math.inf and not 0 <= value <= most:
         raise ValueError(problem)

@@ -7,7 +7,7 @@ decisions are not the classes; a table of costs connects them, and beds are limi
 
 # %%
 # There are two vital signs, so that the decisions can be plotted; the patients are simulated.
-# Costs are points of harm, agreed on by doctors. The index of the table holds the findings, its
+# Costs are points of harm, agreed on by doctors. The index of the table contains the findings, its
 # columns are the decisions.
 import matplotlib.pyplot as plt
 import numpy as np
