@@ -9,9 +9,9 @@ if the model was fitted on a DataFrame, and otherwise {"X": [...]}. Values are a
 numbers also as strings, True and False for 1 and 0, and null or "" for a missing one. Further
 columns are ignored. Arrays by name, such as the ids and the mask of a text, have the shapes of
 /schema, in which a name stands for any length. If the file has such an input, "cost_matrices" are
-the costs of this row, unless a function of the service computes them: `make_app(Decider("model.onnx", costs))`. The answer
-is the decision of least cost, the estimated cost of each, the class probabilities if the model has
-them, and the version of the file.
+the costs of this row, unless a function of the service computes them:
+`make_app(Decider("model.onnx", costs))`. The answer is the decision of least cost, the estimated
+cost of each, the class probabilities if the model has them, and the version of the file.
 
     curl localhost:8000/decide -d '{"rows": [{...}, {...}], "capacity": {"review": 20}}'
     curl localhost:8000/decide -d '{"rows": [{...}], "shadow_prices": {"review": 4.5}}'
