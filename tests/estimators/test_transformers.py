@@ -98,12 +98,11 @@ def test_padding_on_the_left(name):
     np.testing.assert_allclose(np.vstack(alone), model.predict_cost(left)[:10], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["DistilBert", "GPT2"])
-def test_files(name):
+def test_files():
     onnxruntime = pytest.importorskip("onnxruntime")
     onnx = pytest.importorskip("auxcst_sklearn.onnx")
-    X = ALL[name][1]
-    model = fitted(name, X)
+    X = ALL["GPT2"][1]
+    model = fitted("GPT2", X)
     session = onnxruntime.InferenceSession(onnx.to_onnx(model, X).SerializeToString())
     given = {k: v[:7, :5] for k, v in X.items()}
     expected = model.predict_cost(given)

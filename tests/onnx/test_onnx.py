@@ -377,9 +377,8 @@ def test_lists_that_mix_strings_and_numbers():
     np.testing.assert_allclose(session.run(None, inputs)[0], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_identifiers_that_float64_merges_are_refused(sign):
-    X = np.column_stack([sign * (2**53 + np.arange(60) % 3), np.arange(60)])
+def test_identifiers_that_float64_merges_are_refused():
+    X = np.column_stack([-(2**53) - np.arange(60) % 3, np.arange(60)])
     model = small_mlp(categorical_features=[0]).fit(X, np.arange(60) % 3 == 0)
     with pytest.raises(ValueError, match="differs from the model .* in row"):
         to_onnx(model, X)
