@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -103,18 +104,27 @@ def reweighting(model: Any) -> str | None:
     return None
 
 
-def check_calibration(model: Any, X: Any, y: NDArray[Any], groups: Any = None) -> None:
+def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
+    """A fitted copy, whose calibration is right for these rows, labels and groups."""
+    _check_calibration(classifier, X, y, params.get("groups"))
+    return clone(classifier).fit(X, y, **params)
+
+
+def _check_calibration(model: Any, X: Any, y: NDArray[Any], groups: Any) -> None:
     """Refuse what scikit-learn's calibration computes wrongly without a word."""
-    labels, calibrators = np.unique(y), (CalibratedClassifierCV,)
+    labels = np.unique(y)
     are_codes = isinstance(labels[0], str) or np.array_equal(labels, np.arange(len(labels)))
-    for part in walk(model):
-        if isinstance(part, calibrators) and part.method == "temperature" and not are_codes:
+    of_kind = (part for part in walk(model) if isinstance(part, CalibratedClassifierCV))
+    for calibrator in of_kind:
+        if calibrator.method == "temperature" and not are_codes:
             raise ValueError(
                 "CalibratedClassifierCV(method='temperature') of scikit-learn is wrong for the "
                 f"labels {shorten(labels)}; expected 0 .. K-1, or strings, as from y.astype(str)."
             )
-    splits = isinstance(model, calibrators) and not isinstance(model.estimator, FrozenEstimator)
-    for fold in check_cv(model.cv, y, classifier=True).split(X, y, groups) if splits else ():
+    is_calibrator = isinstance(model, CalibratedClassifierCV)
+    if not is_calibrator or isinstance(model.estimator, FrozenEstimator):
+        return
+    for fold in check_cv(model.cv, y, classifier=True).split(X, y, groups):
         for rows in fold[: 2 if model.ensemble else 1]:  # otherwise the rows of all folds calibrate
             if len(missing := np.setdiff1d(labels, y[rows])):
                 raise ValueError(

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -21,7 +20,7 @@ from typing_extensions import Self
 
 from .._checks.calls import BaseEstimator, MetaEstimatorMixin
 from .._checks.classifiers import (
-    check_calibration,
+    fitted,
     probabilities,
     requesting_weights,
     reweighting,
@@ -216,9 +215,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             fit_params["sample_weight"] = on_host(sample_weight)
         fit_params = self._route(classifier, sample.groups, fit_params)
         warn_of_many_classes(self.calibration, len(sample.costs.classes))
-        check_calibration(classifier, X, sample.labels, sample.groups)
         temperature = self._learn_temperature(classifier, sample, fit_params)
-        model = clone(classifier).fit(X, sample.labels, **fit_params)
+        model = fitted(classifier, X, sample.labels, **fit_params)
         self._check_probabilities(model)
         labels = as_labels(model.classes_, "classes_")
         label_index(labels, sample.costs.classes, name="estimator.classes_")  # raises for others

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
-from .._checks.classifiers import probabilities
+from .._checks.classifiers import fitted, probabilities
 from .._checks.nesting import chain
 from .._inputs.samples import Fold, Sample
 from .._training.geometric_mean import (
@@ -76,7 +75,7 @@ def unseen_probabilities(
     (X,) = indexable(sample.X)  # some sparse formats have no rows to select
     for seen, unseen in folds:
         params = _check_method_params(X, fit_params, indices=seen)
-        model = clone(classifier).fit(_safe_indexing(X, seen), labels[seen], **params)
+        model = fitted(classifier, _safe_indexing(X, seen), labels[seen], **params)
         # A classifier cannot give the right class of such a row any probability, which would say
         # nothing about its temperature.
         rows = unseen[np.isin(labels[unseen], labels[seen])]

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import error_context, warn
-from .._checks.classifiers import check_calibration, probabilities, requesting_weights
+from .._checks.classifiers import fitted, probabilities, requesting_weights
 from .._checks.data import as_labels, label_index, shorten
 from .._inputs.samples import Fold, Sample
 from .._training.folds import Unseen
@@ -130,9 +130,8 @@ class Member(NamedTuple):
                 held_out_p = Unseen(*of_all)
             else:
                 ((seen, unseen),) = folds
-                check_calibration(estimator, X, y)
                 params = part_of(X, params, seen) | self._stopping_rows(seen, unseen, X, y)
-                estimator.fit(_safe_indexing(X, seen), y[seen], **params)
+                estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
                 _check_knows(estimator, y[seen])
                 p[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
                 held_out_p = Unseen.of_model(p)

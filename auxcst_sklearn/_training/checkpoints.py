@@ -142,18 +142,18 @@ class Checkpoints:
 
     def _load(self) -> dict[str, Any] | None:
         """The state after the last epoch with a file; None without one."""
-        for path in self._paths()[:1]:
-            try:
-                # A device that this machine lacks is replaced by the CPU.
-                place = None if torch.cuda.is_available() else "cpu"
-                return torch.load(path, map_location=place, weights_only=True)
-            except Exception as error:  # torch raises errors of many classes
-                raise ValueError(
-                    f"The checkpoint {path} cannot be read. Continue on a machine like the one "
-                    "that wrote it. If it is damaged, delete it, and the one before it is used; or "
-                    f"name another folder. torch says: {error}"
-                ) from error
-        return None
+        if not (paths := self._paths()):
+            return None
+        # A device that this machine lacks is replaced by the CPU.
+        place = None if torch.cuda.is_available() else "cpu"
+        try:
+            return torch.load(paths[0], map_location=place, weights_only=True)
+        except Exception as error:  # torch raises errors of many classes
+            raise ValueError(
+                f"The checkpoint {paths[0]} cannot be read. Continue on a machine like the one "
+                "that wrote it. If it is damaged, delete it, and the one before it is used; or "
+                f"name another folder. torch says: {error}"
+            ) from error
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Write a state; a full disk only gives a warning."""

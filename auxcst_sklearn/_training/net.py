@@ -119,8 +119,7 @@ class CostNet(NeuralNet):
 
         The `last` rows are tried, because sequences are sorted by their length.
         """
-        may_grow = self.iterator_valid__may_grow
-        if not may_grow or (free := free_memory(self.device)) is None:
+        if not self.iterator_valid__may_grow or (free := free_memory(self.device)) is None:
             return usual
         with neutral_torch_modes():
             tried = last(slice(max(0, n_rows - N_MEASURED), n_rows)).to(self.device)

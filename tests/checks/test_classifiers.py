@@ -9,7 +9,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, MinMaxScaler, StandardScaler
@@ -197,6 +197,20 @@ def test_calibration_needs_all_classes_in_each_fold(calibration):
     once = CalibratedClassifierCV(GaussianNB(), cv=KFold(100), ensemble=False)
     found = rule(once).fit(rows, y).predict_proba(X)
     np.testing.assert_allclose(found.mean(0), np.bincount(Y) / 600, atol=0.03)
+
+
+@pytest.mark.parametrize("compared", [False, True])
+def test_folds_for_calibration_get_the_groups(compared):
+    groups = np.arange(len(X)) % 30
+    calibrated = CalibratedClassifierCV(GaussianNB(), cv=GroupKFold(3))
+    with sklearn.config_context(enable_metadata_routing=True):
+        if compared:
+            models, folds = {"a": calibrated}, GroupKFold(2)
+            table = compare_costs(models, X, Y, cost_matrix=MATRIX, cv=folds, groups=groups)
+            assert table.loc["a", "cost"] < table.loc["always 1", "cost"]
+        else:
+            found = rule(calibrated).fit(X, Y, groups=groups).predict_proba(X)
+            assert found.shape == (600, 3)
 
 
 @pytest.mark.skipif(SKLEARN < (1, 8), reason="needs scikit-learn 1.8")
