@@ -98,6 +98,14 @@ def fit_arguments(model: Any, prefix: str = "") -> dict[str, str]:
     return arguments | ({"groups": "groups"} if not prefix and _splits_groups(model) else {})
 
 
+def takes_costs(model: Any) -> bool:
+    """Whether an unfitted model ends in an estimator of this package that has no costs yet."""
+    last, *_ = last_of(model)
+    if isinstance(last, CalibratedClassifierCV) and last.estimator is not None:
+        return takes_costs(last.estimator)
+    return hasattr(last, "predict_cost") and getattr(last, "cost_matrix", 0) is None
+
+
 def _splits_groups(model: Any) -> bool:
     """Whether a search, also in a rule, makes its folds of groups."""
     if is_search(model) and hasattr(model.cv, "split"):

@@ -114,9 +114,9 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
             infinite. A fitted estimator is then unchanged.
         """
         arguments: Any = X_val, y_val, cost_val, sample_weight_val
-        validation = (
-            arguments if check_validation_set(*arguments, has_cost=cost is not None) else None
-        )
+        # Beside a function of X, cost_val is a second source, which is another error.
+        has_cost = (cost_val if callable(self.cost_matrix) else cost) is not None
+        validation = arguments if check_validation_set(*arguments, has_cost=has_cost) else None
         self._fit(X, y, sample_weight, cost, groups, validation=validation)
         return self
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +27,7 @@ from .._checks.classifiers import (
     weights_elsewhere,
 )
 from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
-from .._checks.nesting import fit_arguments
+from .._checks.nesting import fit_arguments, takes_costs
 from .._inputs.samples import Sample
 from .calibration import (
     folds_of,
@@ -180,9 +180,10 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             Sample weights, passed on to `estimator` if given.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
-            Cost of each prediction for each sample, or a cost matrix for each sample. The
-            classifier does not use them; their means over the classes are `cost_matrix_`, which
-            `predict` uses if it gets no costs.
+            Cost of each prediction for each sample, or a cost matrix for each sample. Their means
+            over the classes are `cost_matrix_`, which `predict` uses if it gets no costs. An
+            `estimator` of this package that has no `cost_matrix`, alone or at the end of a pipeline
+            or search, also learns from them; other classifiers do not use them.
         groups : array-like of shape (n_samples,), default=None
             Groups of samples, such as the rows of one customer, for the folds of the temperature.
             By default, no group is in two folds. They are passed on to an `estimator` that takes
@@ -209,11 +210,12 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
-        (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
         sample = self._validate_sample(X, y, cost, sample_weight, groups, **fit_params)
+        (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
+        sample = replace(sample, X=X)
         if sample.weight is not None:
             fit_params["sample_weight"] = on_host(sample_weight)
-        fit_params = self._route(classifier, sample.groups, fit_params)
+        fit_params = self._route(classifier, sample, fit_params)
         warn_of_many_classes(self.calibration, len(sample.costs.classes))
         temperature = self._learn_temperature(classifier, sample, fit_params)
         model = fitted(classifier, X, sample.labels, **fit_params)
@@ -226,12 +228,16 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         self.estimator_, self.temperature_ = model, temperature
         return self
 
-    def _route(self, classifier: Any, groups: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of the `fit` of the classifier."""
+    def _route(self, classifier: Any, sample: Sample, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of the `fit` of the classifier, also groups and costs of samples."""
         routes = sklearn.get_config()["enable_metadata_routing"]
-        name = "groups" if routes else fit_arguments(classifier).get("groups")
-        if groups is not None and name is not None:
-            fit_params = {**fit_params, name: groups}
+        own = dict[str, Any]()
+        if sample.groups is not None:
+            own["groups"] = sample.groups
+        if sample.costs.kind != "matrix" and takes_costs(classifier):
+            own["cost"] = sample.costs.labelled()
+        names = {name: name for name in own} if routes else fit_arguments(classifier)
+        fit_params |= {names[name]: value for name, value in own.items() if name in names}
         if not routes:
             return fit_params
         routed: dict[str, Any] = process_routing(self, "fit", **fit_params).estimator.fit

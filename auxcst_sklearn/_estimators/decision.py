@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
-from sklearn.utils import column_or_1d
+from sklearn.utils import _safe_indexing, column_or_1d, gen_batches, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import ClassifierMixin, warn
@@ -24,13 +24,26 @@ from .._checks.data import (
     numpy_arrays,
     on_host,
     shorten,
+    sliceable,
 )
 from .._inputs.samples import Sample
 from ..costs._account import Costs, columns_of, expected_cost
 from ..costs._evaluation import decisions_of, mean_paid, read_scored
-from ..costs._reading import OF_CLASSES, WHEN_DECIDING, CostArray, Kind, read_costs, read_source
+from ..costs._reading import (
+    OF_CLASSES,
+    WHEN_DECIDING,
+    CostArray,
+    CostFunction,
+    Kind,
+    costs_of,
+    read_costs,
+    read_source,
+)
 from ..decisions import adjust_prior, assign, estimate_prior
 from ..decisions._assignment import Capacity, shadow_price_vector
+
+# The function of X is called for so many samples at once that their matrices fit into this memory.
+MATRICES_BYTES = 2**27
 
 
 def _check_known(cost: np.ndarray) -> None:
@@ -56,7 +69,7 @@ class DecisionMixin(ClassifierMixin):
     _prior_unknown: str | None  # The reason, if class frequencies are not known.
 
     _kind_of_costs: Kind = "matrix"  # of the costs of `fit`
-    _fitted_cost_matrix: CostArray | None = None  # as it was in `fit`
+    _fitted_cost_matrix: CostArray | CostFunction | None = None  # as it was in `fit`
 
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
@@ -73,8 +86,8 @@ class DecisionMixin(ClassifierMixin):
             dimensions always mean one matrix, because cost vectors presume the true class. Rows are
             true classes in the order of `classes_`, columns are decisions in the order of
             `decisions_`. Costs with labels are matched by label. The loss must have class
-            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit` or
-            the mean costs of each class.
+            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit`,
+            also a function of X, or the mean costs of each class.
         prior : mapping of labels to float, or "estimate", default=None
             Class frequencies of these samples, if they differ from the training, for example
             because most samples of one class were left out. Probabilities are multiplied by the
@@ -94,7 +107,7 @@ class DecisionMixin(ClassifierMixin):
         """
         if cost is None:
             self._warn_of_costs_in_use()
-            if prior is None:
+            if prior is None and self._deciding_function is None:
                 return self._estimated_cost(X)
         check_is_fitted(self)
         if not self._has_probabilities():
@@ -106,21 +119,50 @@ class DecisionMixin(ClassifierMixin):
         probability = self.predict_proba(X)
         if prior is not None:
             probability = self._with_prior(probability, prior)
-        if cost is None:
-            return self._expected_cost(X, probability)
-        costs = read_costs(cost, "cost", WHEN_DECIDING, len(probability))
-        return expected_cost(probability, costs.aligned(self.classes_, self.decisions_))
+        if cost is not None:
+            costs = read_costs(cost, "cost", WHEN_DECIDING, len(probability))
+            return expected_cost(probability, costs.aligned(self.classes_, self.decisions_))
+        if self._deciding_function is not None:
+            return self._expected_by_function(X, probability)
+        return self._expected_cost(X, probability)
+
+    @property
+    def _deciding_function(self) -> CostFunction | None:
+        """The function of X by which it is decided, the `cost_matrix` of `fit`, if it is one."""
+        function = self._fitted_cost_matrix
+        return function if callable(function) and self._has_probabilities() else None
+
+    def _expected_by_function(self, X: Any, probability: np.ndarray) -> np.ndarray:
+        """Expected costs (n, n_decisions) by the function of X, for a part of the samples at once.
+
+        A matrix for each of many samples may not fit into memory, and the costs of a sample depend
+        on this sample alone.
+        """
+        function, owner = cast(CostFunction, self._fitted_cost_matrix), type(self).__name__
+        n, axes = len(probability), (self.classes_, self.decisions_)
+        size = max(1, MATRICES_BYTES // (8 * len(self.classes_) * len(self.decisions_)))
+        if n <= size:
+            return expected_cost(probability, costs_of(function, X, n, owner).aligned(*axes))
+        (rows,) = indexable(sliceable(X))
+        expected = []
+        for at in gen_batches(n, size):
+            p = probability[at]
+            costs = costs_of(function, _safe_indexing(rows, at), len(p), owner)
+            expected.append(expected_cost(p, costs.aligned(*axes)))
+        return np.concatenate(expected)
 
     def _warn_of_costs_in_use(self) -> None:
         """Warn of a decision by the costs of `fit`, if others were probably meant."""
         if not hasattr(self, "classes_"):  # an error elsewhere
             return
-        if self._kind_of_costs == "matrices" and self._has_probabilities():
+        is_function = callable(self._fitted_cost_matrix)
+        if self._kind_of_costs == "matrices" and self._has_probabilities() and not is_function:
             warn(
                 "The estimator was fitted with a cost matrix for each sample, but decides by the "
                 "mean costs of the classes, because none reached it. Pass cost= of shape "
                 "(n_samples, n_classes, n_classes), also to the predict of a Pipeline. A search "
-                "does not pass them on: call search.best_estimator_.predict(X, cost=C)."
+                "does not pass them on: call search.best_estimator_.predict(X, cost=C). If the "
+                "costs can be computed from X, set cost_matrix to a function that does so."
             )
         if self._read_cost_matrix() != self._fitted_cost_matrix:
             warn(
@@ -128,10 +170,12 @@ class DecisionMixin(ClassifierMixin):
                 "new costs to the decision, predict(X, cost=new), or fit again."
             )
 
-    def _read_cost_matrix(self) -> CostArray | None:
+    def _read_cost_matrix(self) -> CostArray | CostFunction | None:
         """The `cost_matrix` of the constructor, as a value of its own."""
         matrix = self.cost_matrix
-        return None if matrix is None else read_costs(matrix, "cost_matrix", OF_CLASSES)
+        if matrix is None or callable(matrix):
+            return matrix
+        return read_costs(matrix, "cost_matrix", OF_CLASSES)
 
     def _estimated_cost(self, X: ArrayLike) -> np.ndarray:
         """Costs of each decision by the costs of `fit`, (n, n_decisions), in currency."""
@@ -287,7 +331,8 @@ class DecisionMixin(ClassifierMixin):
                 (n_samples, n_classes, n_classes), default=None
             With two dimensions, the cost of each prediction for each sample, used only to score the
             predictions. With three, a cost matrix for each sample, used to decide, as in `predict`,
-            and to score. Without it, `cost_matrix` of the constructor is used.
+            and to score. Without it, `cost_matrix` of the constructor is used; a function is
+            called once.
 
         Returns
         -------
@@ -308,10 +353,14 @@ class DecisionMixin(ClassifierMixin):
                 keywords = {"sample_weight": on_host(sample_weight)}
                 return float(accuracy_score(on_host(y), self.predict(X), **keywords))
         cost_matrix = self.cost_matrix if cost is None else None
-        costs = read_scored(X, y, cost, cost_matrix, sample_weight)
+        owner = type(self).__name__
+        costs = read_scored(X, y, cost, cost_matrix, sample_weight, owner=owner)
         decisions = decisions_of(self)
+        # Another function than that of `fit` prices decisions that are made by that of `fit`.
         decides = costs.is_known and self._has_probabilities()
-        y_pred = (self.predict if decisions is None else self.decide)(X, cost if decides else None)
+        decides = decides and (cost is not None or cost_matrix == self._fitted_cost_matrix)
+        known: Any = costs if decides else None
+        y_pred = (self.predict if decisions is None else self.decide)(X, known)
         labels, axes = {"y_true": y, "y_pred": y_pred}, (self.classes_, decisions)
         return -mean_paid(labels, costs, None, *axes, sample_weight, of_model=True)
 
@@ -334,7 +383,7 @@ class BayesDecisionMixin(DecisionMixin):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "cost_matrix": ["array-like", None],
+        "cost_matrix": ["array-like", callable, None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
         "train_prior": [Mapping, None],
@@ -344,7 +393,7 @@ class BayesDecisionMixin(DecisionMixin):
     __metadata_request__predict = {"cost": True}
     __metadata_request__score = {"cost": True}
 
-    cost_matrix: ArrayLike | None = None
+    cost_matrix: ArrayLike | CostFunction | None = None
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
     train_prior: Mapping[Any, float] | None = None
@@ -375,7 +424,7 @@ class BayesDecisionMixin(DecisionMixin):
         check_labels(y, "y")
         check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups, **more)
         labels = column_or_1d(on_host(y), warn=True)
-        source = read_source(cost, self.cost_matrix, len(labels))
+        source = read_source(cost, self.cost_matrix, len(labels), X, type(self).__name__)
         costs = Costs.of_fit(labels, source, self.classes, self.decisions, y)
         self._given_prior(costs.classes)
         weight = check_weight(sample_weight, labels)

@@ -69,10 +69,11 @@ def validate(
     check_labels(y, "y")
     check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
-    X, label = inputs.validate(estimator, X, y, reset=not resume)
+    rows, label = inputs.validate(estimator, X, y, reset=not resume)
     source = cost  # An ensemble passes its own account of the costs.
     if not isinstance(cost, Costs):
-        source = read_source(cost, estimator.cost_matrix, len(label))
+        owner = type(estimator).__name__
+        source = read_source(cost, estimator.cost_matrix, len(label), X, owner)
     decisions = estimator.decisions
     if resume:
         if classes is not None and not np.array_equal(classes, estimator.classes_):
@@ -93,8 +94,8 @@ def validate(
             f"The costs have the columns {shorten(costs.decisions)}, but training continues "
             f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
         )
-    groups = None if groups is None else check_groups(groups, X)
-    data = Sample(X, costs, check_weight(sample_weight, X), groups)
+    groups = None if groups is None else check_groups(groups, rows)
+    data = Sample(rows, costs, check_weight(sample_weight, rows), groups)
     validation_sample = (
         None if validation is None else _validation_set(estimator, inputs, costs, *validation)
     )
@@ -102,7 +103,10 @@ def validate(
 
 
 def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
-    """Whether `fit` received a validation set; an error for a part of one."""
+    """Whether `fit` received a validation set; an error for a part of one.
+
+    `has_cost` is whether `fit` received the costs of the training samples.
+    """
     missing = [name for name, value in (("X_val", X), ("y_val", y)) if value is None]
     if len(missing) == 2 and cost is None and weight is None:
         return False
@@ -128,11 +132,12 @@ def _validation_set(
     with error_context("In the validation set (X_val, y_val, cost_val)"):
         check_labels(y, "y_val")
         check_row_order(X_val=X, y_val=y, cost_val=cost, sample_weight_val=weight)
-        X, y = inputs.validate(estimator, X, y, reset=False)
+        rows, y = inputs.validate(estimator, X, y, reset=False)
         label = label_index(as_labels(y, "y"), training.classes, name="y")
-        source = read_source(cost, estimator.cost_matrix, len(label))
+        owner = type(estimator).__name__
+        source = read_source(cost, estimator.cost_matrix, len(label), X, owner)
         costs = Costs.of_labels(label, training.classes, training.decisions, source)
-        weight = check_weight(weight, X)
+        weight = check_weight(weight, rows)
     known = training.matrices is not None
     if known != (costs.matrices is not None):
         dimensions = 3 if known else 2
@@ -141,7 +146,7 @@ def _validation_set(
             "the same, because a matrix for each sample decides, and a cost vector does not. "
             "Pass the row of the true class, or the matrix, of each sample in both."
         )
-    return Sample(X, costs, weight)
+    return Sample(rows, costs, weight)
 
 
 def check_block(costs: Costs, first: Kind) -> None:

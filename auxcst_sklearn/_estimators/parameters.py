@@ -19,6 +19,7 @@ from .._inputs.arrays import Preprocessor
 from .._training.loop import Training
 from .._training.plan import NetworkFacts, Plan
 from .._training.schedule import OPTIMIZERS
+from ..costs._reading import CostFunction
 from ..losses import LOSSES, Loss
 from ..modules._images import TRANSFORMS
 from ..modules._network import AuxNetwork, SideBySide
@@ -36,7 +37,7 @@ class NetParameters:
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "loss": [StrOptions(set(LOSSES)), Loss],
-        "cost_matrix": ["array-like", None],
+        "cost_matrix": ["array-like", callable, None],
         "classes": ["array-like", None],
         "decisions": ["array-like", None],
         "max_epochs": [COUNT],
@@ -58,7 +59,7 @@ class NetParameters:
     }
 
     loss: str | Loss = "bayes_risk"
-    cost_matrix: ArrayLike | None = None
+    cost_matrix: ArrayLike | CostFunction | None = None
     classes: ArrayLike | None = None
     decisions: ArrayLike | None = None
     max_epochs: int = 50

@@ -23,6 +23,7 @@ class NetDecisionMixin(DecisionMixin):
 
     net_: CostNet
     _inputs: Preprocessor
+    hidden_layers_: list[str]
 
     def _estimated_cost(self, X: ArrayLike) -> np.ndarray:
         (estimate,) = self._predict_heads(X, every_head=False)
@@ -75,7 +76,8 @@ class NetDecisionMixin(DecisionMixin):
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Estimate the costs from each head in turn, first hidden layer to output.
 
-        Layers with ``alpha = 0`` have no head, and are skipped.
+        Layers with ``alpha = 0`` have no head, and are skipped. If `cost_matrix` is a function of
+        X, the costs are expected costs under the probabilities of each head.
 
         Parameters
         ----------
@@ -86,8 +88,24 @@ class NetDecisionMixin(DecisionMixin):
         ------
         ndarray of shape (n_samples, n_classes)
             Estimated costs of one head; the last array equals `predict_cost`.
+
+        Raises
+        ------
+        ValueError
+            If `cost_matrix` is a function of X, and `aux_loss` has no class probabilities.
         """
-        yield from self._predict_heads(X, every_head=True)
+        if self._deciding_function is None:
+            yield from self._predict_heads(X, every_head=True)
+            return
+        aux_loss = self.net_.criterion_.aux_loss
+        if self.hidden_layers_ and not isinstance(aux_loss, ProbabilisticLoss):
+            raise ValueError(
+                f"cost_matrix is a function of X, by whose costs probabilities decide, but "
+                f"aux_loss={aux_loss!r} of the heads has none. Use predict_cost, or an aux_loss "
+                "with class probabilities."
+            )
+        for probability in self.net_.staged_proba(self._rows_of(X)):
+            yield self._expected_by_function(X, probability)
 
     def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Predict from each head in turn, first hidden layer to output.
@@ -130,7 +148,8 @@ class NetDecisionMixin(DecisionMixin):
         Raises
         ------
         ValueError
-            If `output` is neither, the loss has no class probabilities, or X had categories.
+            If `output` is neither, the loss has no class probabilities, X had categories, or
+            `output` is "cost" and `cost_matrix` is a function.
 
         Examples
         --------
@@ -148,6 +167,11 @@ class NetDecisionMixin(DecisionMixin):
         check_is_fitted(self)
         if output not in ("cost", "probability"):
             raise ValueError(f"output={output!r}; expected 'cost' or 'probability'.")
+        if output == "cost" and self._deciding_function is not None:
+            raise ValueError(
+                "output='cost', but cost_matrix is a function of X, which a torch module cannot "
+                "call; expected output='probability', whose probabilities decide with costs."
+            )
         if output == "probability" and not self._has_probabilities():
             raise ValueError(
                 f"output='probability', but loss={self.loss!r} has no class probabilities; "

@@ -292,8 +292,10 @@ def open_checkpoints(
 def _inputs_of(
     estimator: Any, data: Sample, validation: Sample | None, without: set[str]
 ) -> dict[str, Any]:
-    """Parameters, data and validation set."""
+    """Parameters, data and validation set; the costs instead of a function that computes them."""
     inputs = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
+    if callable(inputs["cost_matrix"]):
+        del inputs["cost_matrix"]
     for part, suffix in ((data, ""), (validation, "_val")):
         fields = {"X": None} if part is None else {**vars(part), **vars(part.costs)}
         fields.pop("costs", None)

@@ -319,12 +319,21 @@ class CostNet(NeuralNet):
 
     def predict_proba(self, X: np.ndarray | sparse.csr_matrix) -> np.ndarray:
         """Class probabilities (n, K), for losses that have them."""
+        (p,) = self.staged_proba(X, every_head=False)
+        return p
+
+    def staged_proba(
+        self, X: np.ndarray | sparse.csr_matrix, *, every_head: bool = True
+    ) -> list[np.ndarray]:
+        """Class probabilities (n, K) of the output, or of every head, whose losses have them."""
 
         def compute(x: Tensor) -> list[Tensor]:
-            return [self.criterion_.loss.probabilities(self.forward_ensemble(x)).mean(dim=0)]
+            hidden = self.module_.forward_heads(x)[:-1] if every_head else []
+            probabilities = [self.criterion_.aux_loss.probabilities(r) for r in hidden]
+            output = self.criterion_.loss.probabilities(self.forward_ensemble(x))
+            return [p.mean(dim=0) for p in (*probabilities, output)]
 
-        (p,) = self._predict_batches(X, compute)
-        return p / p.sum(axis=1, keepdims=True)
+        return [p / p.sum(axis=1, keepdims=True) for p in self._predict_batches(X, compute)]
 
     @property
     def learns_sample_costs(self) -> bool:

@@ -20,7 +20,8 @@ from .._checks.data import (
     shorten,
     sorted_labels,
 )
-from ._reading import CostArray, Kind
+from ._labelled import LabelledCosts
+from ._reading import AROUND, CostArray, Kind
 from ._statistics import CostStatistics
 
 
@@ -78,7 +79,7 @@ class Costs:
         source = f", the labels of {getattr(costs, 'name', None)}" if of_costs else ""
         label = label_index(y, labels, name="y", source=source)
         account = cls.of_labels(label, labels, columns, costs)
-        account.warn_if_truth_is_not_cheapest()
+        account.warn_if_truth_is_not_cheapest(of_function=costs is not None and costs.of_function)
         return account
 
     @classmethod
@@ -155,7 +156,13 @@ class Costs:
         """One matrix for all rows (K, D); costs that differ between rows are averaged by class."""
         return self.values if self.per_class else self.statistics(weight).class_mean
 
-    def warn_if_truth_is_not_cheapest(self) -> None:
+    def labelled(self) -> LabelledCosts:
+        """The costs of samples with their labels, as a user would pass them as `cost`."""
+        if self.matrices is None:
+            return LabelledCosts.of_own(self.values.view(), None, self.decisions)
+        return LabelledCosts.of_own(self.matrices.view(), self.classes, self.decisions)
+
+    def warn_if_truth_is_not_cheapest(self, *, of_function: bool = False) -> None:
         """Warn if for most samples of a class another class costs less than the true one."""
         place = columns_of(self.classes, self.decisions)
         if place is None or len(self.decisions) > len(self.classes):
@@ -172,11 +179,19 @@ class Costs:
         named = [f"{k!r} ({share:.0%})" for k, share in zip(labels, of_class) if share > 0.5]
         warn(
             "The true class is not the cheapest prediction for most rows of class "
-            f"{', '.join(named[:10])}. Perhaps the cost matrix is transposed (rows are true "
+            f"{', '.join(named[:10])}. Perhaps {_CHANGED_X if of_function else ''}the cost matrix "
+            "is transposed (rows are true "
             "classes, columns predictions), a cost has the wrong sign (benefits are negative), or "
             f"the labels are in another order than {shorten(self.decisions)}. If the costs are "
             "correct, use warnings.filterwarnings('ignore', 'The true class is not the')."
         )
+
+
+# The first thing to look at where costs are computed from X.
+_CHANGED_X = (
+    "the function of X got columns that a step before has changed, such as a scaled amount "
+    f"({AROUND.removesuffix('.')}), "
+)
 
 
 def expected_cost(probability: NDArray[Any], matrices: NDArray[Any]) -> NDArray[np.float64]:

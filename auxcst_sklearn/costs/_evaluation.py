@@ -7,10 +7,12 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
+from .._checks.calls import warn
 from .._checks.data import (
     as_labels,
     check_row_order,
@@ -20,9 +22,9 @@ from .._checks.data import (
     numpy_arrays,
     sorted_labels,
 )
-from .._checks.nesting import final_estimator, last_step
+from .._checks.nesting import chain, final_estimator, last_step
 from ._account import Costs, find_labels, own_classes, warn_of_lost_order
-from ._reading import CostArray, read_source
+from ._reading import AROUND, CostArray, CostFunction, costs_of, read_source
 
 
 @numpy_arrays()
@@ -71,28 +73,70 @@ def mean_paid(*arguments: Any, of_model: bool = False) -> float:
     return float(np.average(costs.paid(chosen), weights=weight))
 
 
-def read_evaluated(cost: Any, cost_matrix: Any, n_samples: int) -> CostArray:
+def read_evaluated(
+    cost: Any, cost_matrix: Any, n_samples: int, X: Any = None, owner: str = ""
+) -> CostArray:
     """The costs of samples or of classes, of which there must be one."""
-    costs = read_source(cost, cost_matrix, n_samples)
+    costs = read_source(cost, cost_matrix, n_samples, X, owner)
     if costs is None:
         raise ValueError(
             "Got neither cost nor cost_matrix; expected exactly one: cost= with one row per "
-            "sample, or cost_matrix= with one row per class."
+            "sample, or cost_matrix= with one row per class. A search or a tuned threshold passes "
+            "cost on only with sklearn.set_config(enable_metadata_routing=True)."
         )
     return costs
 
 
 def read_scored(
-    X: Any, y: Any, cost: Any, cost_matrix: Any, sample_weight: Any, classes: Any = None
+    X: Any,
+    y: Any,
+    cost: Any,
+    cost_matrix: Any,
+    sample_weight: Any,
+    classes: Any = None,
+    *,
+    owner: str,
 ) -> CostArray:
     """The costs of a score, whose classes are those of an estimator if nothing names others."""
     check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight)
-    costs = read_evaluated(cost, cost_matrix, _num_samples(y))
+    costs = read_evaluated(cost, cost_matrix, _num_samples(y), X, owner)
     warn_of_lost_order(costs, classes, y=y)
     return costs
 
 
-def decided(estimator: Any, X: Any, known: ArrayLike | None) -> Any:
+def function_of(model: Any) -> CostFunction | None:
+    """The function of X by which the last step of a fitted model decides, if there is one."""
+    function = getattr(final_estimator(model), "_fitted_cost_matrix", None)
+    if not callable(function):
+        return None
+    before = [
+        type(step).__name__
+        for pipeline in chain(model)
+        if isinstance(pipeline, Pipeline)
+        for _, step in pipeline.steps[:-1]
+        if step not in (None, "passthrough")
+    ]
+    if before:
+        warn(
+            f"The costs are computed from X after the steps {', '.join(before)}. If these change "
+            f"the columns that the function reads, the costs are wrong. {AROUND}"
+        )
+    return function
+
+
+def with_own_costs(model: Any, X: Any, y: Any) -> tuple[Any, Any, CostArray | None]:
+    """The last step of a model that decides by a function of X, its X, and these costs.
+
+    Of other models the model and X as they are, without costs. `y` has as many samples as X.
+    """
+    function = function_of(model)
+    if function is None:
+        return model, X, None
+    last, X = last_step(model, X)
+    return last, X, costs_of(function, X, _num_samples(y), type(last).__name__)
+
+
+def decided(estimator: Any, X: Any, known: Any) -> Any:
     """Predictions, by cost matrices of the samples if they are known when deciding."""
     last = final_estimator(estimator)
     # Without probabilities, costs of each sample decide nothing.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 
-from .._checks.data import LABEL_REMEDY, on_host, plain_labels, same_labels, shorten
+from .._checks.data import LABEL_REMEDY, is_frame, on_host, plain_labels, same_labels, shorten
 from ._labelled import LabelledCosts
 
 Kind = Literal["matrix", "matrices", "vectors"]
@@ -25,11 +26,18 @@ SHAPES: dict[Kind, str] = {
 OF_CLASSES: tuple[Kind, ...] = ("matrix",)
 OF_SAMPLES: tuple[Kind, ...] = ("vectors", "matrices")
 WHEN_DECIDING: tuple[Kind, ...] = ("matrix", "matrices")
+OF_FUNCTION: tuple[Kind, ...] = ("matrices",)
+AROUND = (
+    "Where a pipeline or another composite changes X, put the rule around it, where it gets X as "
+    "it came: BayesMinimumRiskClassifier(composite, cost_matrix=function)."
+)
 _REMEDIES = {
     OF_CLASSES: "Costs that differ between samples are passed as cost=.",
     OF_SAMPLES: "Costs of classes are passed as cost_matrix=. Amounts become costs by "
     "auxcst_sklearn.costs.cost_matrices.",
     WHEN_DECIDING: "Cost vectors, which presume the true class, belong in score.",
+    OF_FUNCTION: "A function of X returns one cost matrix for each sample; pass a constant matrix "
+    "itself as cost_matrix=.",
 }
 
 
@@ -46,6 +54,7 @@ class CostArray:
     classes: NDArray[Any] | None = None
     decisions: NDArray[Any] | None = None
     names_decisions: bool = False  # Labels of DataFrames may be misspelt classes.
+    of_function: bool = False  # Computed from X, by a function that is `cost_matrix`.
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CostArray) and all(
@@ -64,13 +73,16 @@ class CostArray:
         Values that are in this order are not copied, because they may be large.
         """
         rows, values = self.classes, self.values
+        decides = self.kind == "matrix" and self.name == "cost"
         axes: list[Any] = [("decisions", self.decisions, decisions)]
         if self.kind != "vectors":
             if rows is None and self.decisions is not None and same_labels(self.decisions, classes):
                 rows = self.decisions  # Frames of polars have no index: rows are as columns.
             axes.insert(0, ("classes", rows, classes))
         for axis, (noun, own, expected) in enumerate(axes, values.ndim - len(axes)):
-            if own is None or own is expected:
+            # Past costs with an index of samples: their shape is wrong, not their labels.
+            are_vectors = decides and noun == "classes" and len(values) != len(expected)
+            if own is None or own is expected or are_vectors:
                 continue
             place = {label: i for i, label in enumerate(own.tolist())}
             if len(own) != len(expected) or set(place) != set(expected.tolist()):
@@ -82,7 +94,6 @@ class CostArray:
             values = values if order == list(range(len(order))) else values.take(order, axis=axis)
         shape = (*values.shape[: values.ndim - len(axes)], *(len(labels) for *_, labels in axes))
         if values.shape != shape:
-            decides = self.kind == "matrix" and self.name == "cost"
             raise ValueError(
                 f"{self.name} has shape {values.shape}; expected {shape}, for the classes "
                 f"{shorten(classes)} and the decisions {shorten(decisions)}. Name classes without "
@@ -119,16 +130,49 @@ def read_costs(
     return CostArray(values, kind, name, of_rows, decisions, of_labels)
 
 
-def read_source(cost: Any, cost_matrix: Any, n_samples: int) -> CostArray | None:
-    """The costs of samples or of classes, whichever there are; both are an error."""
+def read_source(
+    cost: Any, cost_matrix: Any, n_samples: int, X: Any = None, owner: str = ""
+) -> CostArray | None:
+    """The costs of samples or of classes, whichever there are; both are an error.
+
+    A function as `cost_matrix` gets X; `owner` is the name of the estimator that received it.
+    """
     if cost is not None and cost_matrix is not None:
+        routes = callable(cost_matrix) and get_config()["enable_metadata_routing"]
         raise ValueError(
             "Got both cost and cost_matrix; expected one source of costs. Set cost_matrix=None "
             "to use per-sample costs, or drop cost=."
+            + (" With metadata routing, call set_fit_request(cost=False)." if routes else "")
         )
     if cost is not None:
         return read_costs(cost, "cost", OF_SAMPLES, n_samples)
+    if callable(cost_matrix):
+        return costs_of(cost_matrix, X, n_samples, owner)
     return None if cost_matrix is None else read_costs(cost_matrix, "cost_matrix", OF_CLASSES)
+
+
+CostFunction = Callable[[Any], Any]
+
+
+def costs_of(function: CostFunction, X: Any, n_samples: int, owner: str) -> CostArray:
+    """The costs that a function of X returns, a matrix for each sample."""
+    name = f"{getattr(function, '__name__', None) or reprlib.repr(function)}(X)"
+    if X is None:
+        raise ValueError(
+            f"cost_matrix is the function {name}, but a metric gets no X. Pass cost={name}. In "
+            "TunedThresholdClassifierCV, whose scorer gets no X either, pass costs using metadata "
+            "routing and scoring=cost_scorer, or let BayesMinimumRiskClassifier decide."
+        )
+    try:
+        costs = function(X)
+    except Exception as error:
+        columns = f", with the columns {shorten(plain_labels(X.columns))}" if is_frame(X) else ""
+        shape = "" if getattr(X, "shape", None) is None else f" and shape {tuple(X.shape)}"
+        raise ValueError(
+            f"The function {name}, the cost_matrix of {owner}, raised {type(error).__name__}: "
+            f"{error}. {owner} received X of type {type(X).__name__}{shape}{columns}. {AROUND}"
+        ) from error
+    return replace(read_costs(costs, name, OF_FUNCTION, n_samples), of_function=True)
 
 
 def _labels_of(costs: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
@@ -185,7 +229,7 @@ def _finite(costs: Any, name: str, kinds: tuple[Kind, ...]) -> NDArray[np.float6
             f"an array or DataFrame of real costs, {shapes}, with labels of rows as its index, as "
             f"by read_csv(..., index_col=0). Got {reprlib.repr(costs)}."
         ) from error
-    if values.ndim not in ((2, 3) if "matrices" in kinds else (2,)):
+    if values.ndim not in {3 if kind == "matrices" else 2 for kind in kinds}:
         raise ValueError(f"{name} has shape {values.shape}; expected {shapes}. {_REMEDIES[kinds]}")
     finite = np.isfinite(values)
     if not finite.all():

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.classifiers import check_frequencies, check_probability
 from .._checks.nesting import final_estimator, last_step
+from ..costs._evaluation import function_of
 from ._assignment import Capacity, assignment
 
 __all__ = ["adjust_prior", "assign", "decide", "estimate_prior", "shadow_prices"]
@@ -38,7 +39,7 @@ def decide(
     cost : array-like or DataFrame of shape (n_classes, n_decisions), or array-like of shape \
             (n_samples, n_classes, n_decisions), default=None
         Costs for this decision: one matrix for all samples, or a matrix for each. Two dimensions
-        always mean one matrix. If None, the costs of `fit`.
+        always mean one matrix. If None, the costs of `fit`, or those of a function of X.
     capacity : mapping of decisions to int or float, default=None
         How many of these samples a decision can have: an int for a number, a float for a share
         (:func:`auxcst_sklearn.decisions.assign`).
@@ -89,6 +90,8 @@ def decide(
             f"model ends with {last!r}, which has no decide; expected an estimator of "
             "auxcst_sklearn. Wrap other classifiers in BayesMinimumRiskClassifier(estimator)."
         )
+    if cost is None:
+        function_of(model)  # for its warning of an X that a pipeline changes
     last, inputs = last_step(model, X)
     return np.asarray(
         last.decide(inputs, cost, capacity=capacity, shadow_prices=shadow_prices, prior=prior)

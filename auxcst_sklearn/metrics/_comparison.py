@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.model_selection import FixedThresholdClassifier as FixedThreshold
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.model_selection import TunedThresholdClassifierCV as TunedThreshold
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
@@ -23,9 +24,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._checks.calls import error_context
 from .._checks.classifiers import fitted, probabilities
 from .._checks.data import as_labels, check_groups, check_row_order, label_index, sliceable
-from .._checks.nesting import final_estimator, fit_arguments, last_of
+from .._checks.nesting import before_last, chain, final_estimator, fit_arguments, is_search, last_of
 from ..costs._account import Costs, columns_of
-from ..costs._evaluation import decided, read_evaluated
+from ..costs._evaluation import decided, function_of, read_evaluated
+from ..costs._reading import CostFunction
 from ._measures import mean_interval
 
 MOST_PROBABLE = "most probable class"
@@ -39,7 +41,7 @@ def compare_costs(
     y: ArrayLike,
     *,
     cost: ArrayLike | None = None,
-    cost_matrix: ArrayLike | None = None,
+    cost_matrix: ArrayLike | CostFunction | None = None,
     classes: ArrayLike | None = None,
     decisions: ArrayLike | None = None,
     cv: Any = 5,
@@ -63,8 +65,10 @@ def compare_costs(
             (n_samples, n_classes, n_decisions), default=None
         Cost of each prediction for each sample, or a cost matrix for each sample if costs are known
         when deciding. Pass either `cost` or `cost_matrix`.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
-        Cost of each prediction (column) for each true class (row).
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or callable, default=None
+        Cost of each prediction (column) for each true class (row). A function gets `X` and returns
+        a cost matrix for each sample. It is called once, and models get its result like `cost`.
+        Only searches call it for each fit: it becomes the `cost_matrix` of their estimator.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, if `y` may lack one.
     decisions : array-like of shape (n_decisions,), default=None
@@ -102,7 +106,8 @@ def compare_costs(
     Raises
     ------
     ValueError
-        If costs, labels or names do not fit, or the fit of a model fails.
+        If costs, labels or names do not fit, or the fit of a model fails, including a search all
+        of whose scores are NaN.
     TypeError
         If `models` is not a mapping, or a model has neither probabilities nor a decision by costs.
 
@@ -134,17 +139,21 @@ def compare_costs(
     """
     _check_models(models)
     check_row_order(X=X, y=y, cost=cost, groups=groups)
+    given = X
     X, labels = indexable(sliceable(X), as_labels(y, "y"))
     units = None if groups is None else check_groups(groups, labels)
-    read = read_evaluated(cost, cost_matrix, len(labels))
+    read = read_evaluated(cost, cost_matrix, len(labels), given, "compare_costs")
     costs = Costs.of_fit(labels, read, classes, decisions, y)
+    function = cost_matrix if callable(cost_matrix) else None
+    if function is not None:
+        cost, cost_matrix = costs.labelled(), None
     constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
     _check_names(models, [MOST_PROBABLE, *constants], baseline)
     folds = _folds(cv, X, labels, units)
     parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}
     of_samples = {"cost": cost, "groups": units}
     per_row = {name: values for name, values in of_samples.items() if values is not None}
-    task = _Task(X, y, costs, per_row, parameters)
+    task = _Task(X, y, costs, per_row, parameters, function)
     runs = Parallel(n_jobs=n_jobs)(
         delayed(task.run)(name, models[name], *fold) for fold, name in product(folds, models)
     )
@@ -199,6 +208,7 @@ class _Task(NamedTuple):
     costs: Costs
     per_row: dict[str, Any]
     parameters: dict[str, Any]
+    function: CostFunction | None
 
     def run(self, name: str, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, and of the most probable classes, of a fold, and two times."""
@@ -218,17 +228,38 @@ class _Task(NamedTuple):
             consumed = get_routing_for_object(model).consumes("fit", self.per_row)
             names = {name: name for name in (*consumed, *signature(model.fit).parameters)}
         own = last.get_params(deep=False)
-        if not _has_rule(last) or own.get("cost_matrix") is not None:
+        is_set = self._sets_function(model, last)
+        if not _has_rule(last) or own.get("cost_matrix") is not None or is_set:
             names.pop("cost", None)
         arguments = {name: values for name, values in self.per_row.items() if name in names}
         parts = {names[name]: _safe_indexing(values, train) for name, values in arguments.items()}
         if not _has_rule(last):
             return fitted(model, X, as_labels(y, "y"), **parts)
-        new = {name: value for name, value in self.parameters.items() if own.get(name, 0) is None}
+        parameters = self.parameters | ({"cost_matrix": self.function} if is_set else {})
+        new = {name: value for name, value in parameters.items() if own.get(name, 0) is None}
         model = clone(model)
         if new:  # a FrozenEstimator takes none
             model.set_params(**{of_parameters + name: new[name] for name in new})
-        return model.fit(X, y, **parts)
+        model.fit(X, y, **parts)
+        _check_best_score(model, X, y)
+        return model
+
+    def _sets_function(self, model: Any, last: Any) -> bool:
+        """Whether the function of X becomes a parameter, because a search passes no costs on."""
+        steps = [*chain(model, fitted=False)]
+        takes_it = getattr(last, "cost_matrix", 0) is None
+        if self.function is None or not takes_it or not any(map(is_search, steps)):
+            return False
+        if not any(isinstance(step, Pipeline) for step in steps):
+            return True
+        if get_config()["enable_metadata_routing"]:
+            return False
+        raise ValueError(
+            "cost_matrix is a function of X, but the search and its pipeline pass no costs on, "
+            "and inside of the pipeline X is another one. Search the parameters of "
+            "BayesMinimumRiskClassifier(pipeline, cost_matrix=function), which gets X as it came; "
+            "or call sklearn.set_config(enable_metadata_routing=True), with scoring=cost_scorer."
+        )
 
     def _columns(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, by the rule of the model itself or by expected costs."""
@@ -236,6 +267,7 @@ class _Task(NamedTuple):
         if _has_rule(last_of(model)[0]):
             cost = self.per_row.get("cost")
             own = getattr(final_estimator(model), "cost_matrix", None)
+            function_of(model)  # for its warning of an X that a pipeline changes
             is_known = own is None and costs.matrices is not None
             made = decided(model, X, _safe_indexing(cost, test) if is_known else None)
             made = as_labels(made, "predict", mixed=True)
@@ -262,6 +294,27 @@ class _Task(NamedTuple):
         if columns is not None:
             return columns[most]
         return self._cheapest(np.eye(len(classes))[most], train, test)
+
+
+def _check_best_score(model: Any, X: Any, y: Any) -> None:
+    """Raise the error of the scorer if a search has scores of NaN only, and so has chosen nothing.
+
+    scikit-learn takes the first candidate then, which looks like a tuned model.
+    """
+    for step in chain(model):
+        if np.isnan(getattr(step, "best_score_", 0.0)):
+            scorer = step.scorer_
+            try:
+                (scorer[step.refit] if isinstance(scorer, dict) else scorer)(
+                    step.best_estimator_, X, y
+                )
+            except Exception as error:
+                raise ValueError(
+                    f"All scores of the search are NaN, so that it chooses nothing: {error} Call "
+                    "sklearn.set_config(enable_metadata_routing=True), or pass costs that are a "
+                    "function of X as cost_matrix=."
+                ) from error
+        X = before_last(step, X) if isinstance(step, Pipeline) else X
 
 
 def _has_rule(model: Any) -> bool:

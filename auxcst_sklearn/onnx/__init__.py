@@ -90,7 +90,8 @@ def to_onnx(
     cost_input : bool or "auto", default="auto"
         Whether costs are known when deciding: the file then has an input ``"cost_matrices"`` of
         float64, (1 or n, n_classes, n_decisions), one matrix for all rows or a matrix for each, as
-        `cost` of `decide`. "auto" if the model was fitted with a matrix for each sample.
+        `cost` of `decide`. "auto" if the model was fitted with a matrix for each sample, as with a
+        function of X.
 
     Returns
     -------
@@ -146,6 +147,12 @@ def to_onnx(
     is_known = estimator._kind_of_costs == "matrices"
     takes_costs = is_known if cost_input == "auto" else cost_input
     loss = getattr(estimator, "loss", None)
+    if not takes_costs and estimator._deciding_function is not None:
+        raise ValueError(
+            "cost_input=False, but cost_matrix is a function of X, which a file does not contain; "
+            "expected 'auto' or True: the file then has the input 'cost_matrices', for the costs "
+            "that the function returns."
+        )
     if takes_costs and not estimator._has_probabilities():
         raise ValueError(
             f"cost_input={cost_input!r} needs class probabilities, but loss={loss!r} has none; "

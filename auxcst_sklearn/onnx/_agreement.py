@@ -18,6 +18,7 @@ from skorch.helper import SliceDict
 
 from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.nesting import final_estimator, last_step
+from ..costs._reading import costs_of
 from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs
 
 # The share of rows at the steps of an isotonic calibration, where any rounding is a difference.
@@ -35,6 +36,9 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
     rows, at = _some(X)
     shape = (len(rows), len(last.classes_), len(last.decisions_))
     cost = np.random.default_rng(0).uniform(1, 9, shape) if takes_costs else None
+    if (function := last._deciding_function) is not None:
+        costs = costs_of(function, last_step(model, rows)[1], len(rows), type(last).__name__)
+        cost = costs.aligned(last.classes_, last.decisions_)
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]

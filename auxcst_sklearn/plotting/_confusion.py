@@ -11,7 +11,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 
 from .._checks.data import as_labels, label_index
 from .._checks.nesting import final_estimator
-from ..costs._evaluation import decided, decisions_of, evaluated, read_scored
+from ..costs._evaluation import decided, decisions_of, evaluated, read_scored, with_own_costs
 from ._drawing import amount
 
 
@@ -80,11 +80,14 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         display : object
             The drawn display.
         """
+        source: Any = cost
         if cost is None and cost_matrix is None:
+            estimator, X, source = with_own_costs(estimator, X, y)
+        if source is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
-        costs = read_scored(X, y, cost, cost_matrix, sample_weight)
-        kwargs |= {"cost": cost, "cost_matrix": cost_matrix, "sample_weight": sample_weight}
-        known = cost if costs.is_known else None
+        costs = read_scored(X, y, source, cost_matrix, sample_weight, owner=cls.__name__)
+        kwargs |= {"cost": costs, "cost_matrix": None, "sample_weight": sample_weight}
+        known = costs if costs.is_known else None
         kwargs |= {"y_pred": decided(estimator, X, known), "classes": estimator.classes_}
         return cls.from_predictions(y, decisions=decisions_of(estimator), **kwargs)
 

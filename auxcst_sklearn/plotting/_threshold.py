@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import check_row_order, shorten
 from .._checks.nesting import final_estimator
-from ..costs._evaluation import decisions_of, evaluated, read_scored
+from ..costs._evaluation import decisions_of, evaluated, read_scored, with_own_costs
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 
 if TYPE_CHECKING:
@@ -144,11 +144,14 @@ class CostThresholdDisplay:
             the threshold. The positive class is then ``classes_[1]`` by default.
         """
         check_is_fitted(estimator)
+        source: Any = cost
         if cost is None and cost_matrix is None:
+            estimator, X, source = with_own_costs(estimator, X, y)
+        if source is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
-        read_scored(X, y, cost, cost_matrix, sample_weight)
+        read = read_scored(X, y, source, cost_matrix, sample_weight, owner=cls.__name__)
         axes_of_costs = estimator.classes_, decisions_of(estimator)
-        costs = _BinaryCosts.of(y, cost, cost_matrix, *axes_of_costs, pos_label, sample_weight)
+        costs = _BinaryCosts.of(y, read, None, *axes_of_costs, pos_label, sample_weight)
         p = probabilities(estimator, X, np.asarray(estimator.classes_))
         return cls._of(p[:, costs.positive], costs).plot(**plot_kw)
 
