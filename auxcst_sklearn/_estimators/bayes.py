@@ -57,11 +57,14 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     estimator : classifier, default=None
         The classifier whose `predict_proba` is used. With `calibration`, a `decision_function` is
         enough. If None, :class:`~sklearn.linear_model.LogisticRegression` is used.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or callable, default=None
         Cost of each prediction (column) for each true class (row), in any currency. Rows and
         columns follow `classes_`. Costs with labels (a DataFrame, or from
-        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
-        instead. Without any costs, every mistake costs 1.
+        :mod:`auxcst_sklearn.costs`) are matched by label. If costs differ between samples and are
+        known when deciding, pass a function. It gets the X of `fit`, `predict` and other methods
+        as it is, and returns a cost matrix for each sample. The costs of a sample must depend on
+        this sample alone. Costs of past samples are passed to `fit` instead. Without any costs,
+        every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
         the costs are used.
@@ -91,7 +94,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     temperature_ : float
         Divisor of the logarithms of the probabilities, 1 without a temperature.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
-        The costs used in the decision, both axes in the order of `classes_`.
+        The costs used in the decision, both axes in the order of `classes_`. If costs differ
+        between samples, the means of the classes over the training samples.
     n_features_in_ : int
         Number of features seen during fit, if `estimator_` has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -61,11 +61,14 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         Loss of the output after pretraining: a name or an instance of
         :mod:`auxcst_sklearn.losses`. If costs differ within a class, "bayes_risk" uses their class
         means.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or callable, default=None
         Cost of each prediction (column) for each true class (row), in any currency. Rows and
         columns follow `classes_`. Costs with labels (a DataFrame, or from
-        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
-        instead. Without any costs, every mistake costs 1.
+        :mod:`auxcst_sklearn.costs`) are matched by label. If costs differ between samples and are
+        known when deciding, pass a function. It gets the X of `fit`, `predict` and other methods
+        as it is, and returns a cost matrix for each sample. The costs of a sample must depend on
+        this sample alone. Costs of past samples are passed to `fit` instead. Without any costs,
+        every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
         the costs are used.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -87,7 +87,7 @@ class DecisionMixin(ClassifierMixin):
             true classes in the order of `classes_`, columns are decisions in the order of
             `decisions_`. Costs with labels are matched by label. The loss must have class
             probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit`,
-            also a function of X, or the mean costs of each class.
+            which may be a function of X, or the mean costs of each class.
         prior : mapping of labels to float, or "estimate", default=None
             Class frequencies of these samples, if they differ from the training, for example
             because most samples of one class were left out. Probabilities are multiplied by the
@@ -105,9 +105,11 @@ class DecisionMixin(ClassifierMixin):
             If `cost` or `prior` is not as described, the loss has no class probabilities, or with
             `prior` the frequencies of the training are not known; see `train_prior`.
         """
+        function = None
         if cost is None:
             self._warn_of_costs_in_use()
-            if prior is None and self._deciding_function is None:
+            function = self._deciding_function
+            if prior is None and function is None:
                 return self._estimated_cost(X)
         check_is_fitted(self)
         if not self._has_probabilities():
@@ -122,8 +124,8 @@ class DecisionMixin(ClassifierMixin):
         if cost is not None:
             costs = read_costs(cost, "cost", WHEN_DECIDING, len(probability))
             return expected_cost(probability, costs.aligned(self.classes_, self.decisions_))
-        if self._deciding_function is not None:
-            return self._expected_by_function(X, probability)
+        if function is not None:
+            return self._expected_by_function(function, X, probability)
         return self._expected_cost(X, probability)
 
     @property
@@ -132,14 +134,15 @@ class DecisionMixin(ClassifierMixin):
         function = self._fitted_cost_matrix
         return function if callable(function) and self._has_probabilities() else None
 
-    def _expected_by_function(self, X: Any, probability: np.ndarray) -> np.ndarray:
+    def _expected_by_function(
+        self, function: CostFunction, X: Any, probability: np.ndarray
+    ) -> np.ndarray:
         """Expected costs (n, n_decisions) by the function of X, for a part of the samples at once.
 
         A matrix for each of many samples may not fit into memory, and the costs of a sample depend
         on this sample alone.
         """
-        function, owner = cast(CostFunction, self._fitted_cost_matrix), type(self).__name__
-        n, axes = len(probability), (self.classes_, self.decisions_)
+        n, axes, owner = len(probability), (self.classes_, self.decisions_), type(self).__name__
         size = max(1, MATRICES_BYTES // (8 * len(self.classes_) * len(self.decisions_)))
         if n <= size:
             return expected_cost(probability, costs_of(function, X, n, owner).aligned(*axes))
@@ -206,8 +209,8 @@ class DecisionMixin(ClassifierMixin):
             dimensions always mean one matrix, because cost vectors presume the true class. Rows are
             true classes in the order of `classes_`, columns are decisions in the order of
             `decisions_`. Costs with labels are matched by label. The loss must have class
-            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit` or
-            the mean costs of each class.
+            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit`,
+            which may be a function of X, or the mean costs of each class.
 
         Returns
         -------
@@ -255,8 +258,8 @@ class DecisionMixin(ClassifierMixin):
             dimensions always mean one matrix, because cost vectors presume the true class. Rows are
             true classes in the order of `classes_`, columns are decisions in the order of
             `decisions_`. Costs with labels are matched by label. The loss must have class
-            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit` or
-            the mean costs of each class.
+            probabilities. If None, the learnt costs are used, or else the `cost_matrix` of `fit`,
+            which may be a function of X, or the mean costs of each class.
         capacity : mapping of decisions to int or float, default=None
             How many of these samples a decision can have: an int for a number, a float for a share
             (:func:`auxcst_sklearn.decisions.assign`).

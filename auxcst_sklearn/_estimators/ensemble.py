@@ -73,11 +73,14 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with early stopping. With 30 or
         more classes, a logistic regression, "logistic", replaces "boosting". These members accept
         DataFrames with strings and missing values.
-    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), default=None
+    cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or callable, default=None
         Cost of each prediction (column) for each true class (row), in any currency. Rows and
         columns follow `classes_`. Costs with labels (a DataFrame, or from
-        :mod:`auxcst_sklearn.costs`) are matched by label. Pass costs of each sample to `fit`
-        instead. Without any costs, every mistake costs 1.
+        :mod:`auxcst_sklearn.costs`) are matched by label. If costs differ between samples and are
+        known when deciding, pass a function. It gets the X of `fit`, `predict` and other methods
+        as it is, and returns a cost matrix for each sample. The costs of a sample must depend on
+        this sample alone. Costs of past samples are passed to `fit` instead. Without any costs,
+        every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
         the costs are used.
@@ -115,8 +118,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
     held_out_losses_ : ndarray of shape (n_members,)
         Mean log loss of each member alone, of its out-of-fold predictions.
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
-        The costs used in the decision, both axes in the order of `classes_`. If `fit` got costs of
-        each sample, the means of the classes.
+        The costs used in the decision, both axes in the order of `classes_`. If costs differ
+        between samples, the means of the classes over the training samples.
     cost_estimators_ : list of CostSensitiveAuxMLP
         The fitted networks that have learnt costs that differ within a class. Their estimates
         replace `cost_matrix_`.

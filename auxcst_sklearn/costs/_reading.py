@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -127,7 +127,8 @@ def read_costs(
     if kind == "matrix" and of_labels and classes is None:
         raise ValueError(f"{name} are cost vectors; expected matrices. {_REMEDIES[kinds]}")
     of_rows = None if kind == "vectors" else classes  # an index of samples names no classes
-    return CostArray(values, kind, name, of_rows, decisions, of_labels)
+    of_function = kinds is OF_FUNCTION
+    return CostArray(values, kind, name, of_rows, decisions, of_labels, of_function)
 
 
 def read_source(
@@ -172,7 +173,7 @@ def costs_of(function: CostFunction, X: Any, n_samples: int, owner: str) -> Cost
             f"The function {name}, the cost_matrix of {owner}, raised {type(error).__name__}: "
             f"{error}. {owner} received X of type {type(X).__name__}{shape}{columns}. {AROUND}"
         ) from error
-    return replace(read_costs(costs, name, OF_FUNCTION, n_samples), of_function=True)
+    return read_costs(costs, name, OF_FUNCTION, n_samples)
 
 
 def _labels_of(costs: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:

@@ -11,13 +11,20 @@ sklearn.set_config(enable_metadata_routing=True)
 X, y = make_classification(
     1000, weights=[0.95], flip_y=0, class_sep=0.7, random_state=0
 )
-# y = 1 is fraud; the amount of a payment is known when deciding.
+# y = 1 is fraud; the last column is the logarithm of the amount.
 amount = np.random.default_rng(0).lognormal(4, 1, len(y))
 X = np.column_stack([X, np.log(amount)])
-# An alert costs 5, and missed fraud its amount.
-C = binary_cost_matrices(
-    fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1
-)
+
+
+def costs(X):
+    """An alert costs 5, and missed fraud its amount."""
+    amount = np.exp(X[:, -1])
+    return binary_cost_matrices(
+        fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1
+    )
+
+
+C = costs(X)
 X_train, X_test, y_train, y_test, C_train, C_test = train_test_split(
     X, y, C, stratify=y, random_state=0
 )
