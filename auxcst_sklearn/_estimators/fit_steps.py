@@ -268,7 +268,7 @@ def make_net(
         "verbose": int(estimator.verbose) if processes().rank == 0 else 0,
         "train_split": None,
         **estimator._net_arguments(plan, module),
-        "iterator_valid__may_grow": "iterator_valid__batch_size" not in net_params,
+        "may_grow": "iterator_valid__batch_size" not in net_params,
         **net_params,
         "iterator_valid__batch_size": plan.predict_rows,
     }

@@ -305,7 +305,7 @@ def held_out_proba(training: Training, data: Sample, n_folds: int) -> Unseen:
 @torch.no_grad()
 def _means(net: CostNet, held_out: Sequence[Rows], n_folds: int, n: int) -> NDArray[np.float64]:
     with neutral_torch_modes():
-        batches = [net.probabilities(net.module_(x)) for x, _ in net.get_iterator(held_out)]
+        batches = [net.probabilities(net.module_(x)) for x, _ in net.evaluation_batches(held_out)]
     of_sets = torch.cat(batches, dim=-2).double().cpu()
     of_sets = of_sets.reshape(len(held_out), -1, of_sets.shape[-1])
     total = torch.zeros(2, n, of_sets.shape[-1], dtype=torch.float64)

@@ -83,11 +83,11 @@ class Training:
         self.notifies_gradients = self._is_defined("on_grad_computed")
         self.n_before = len(net.history)
         self.saved = checkpoints
-        self.batches = net.get_iterator(rows, training=True, group=self.group)
+        self.batches = net.training_batches(rows, self.group)
         self.datasets: dict[str, Any] = {"dataset_train": rows, "dataset_valid": None}
         if self.held_out is not None:
             self.datasets["dataset_valid"] = self.held_out
-            self.evaluated = net.get_iterator(self.held_out, group=self.group)
+            self.evaluated = net.evaluation_batches(self.held_out, self.group)
         if self.held_out is not None and self.patience is not None:
             self.stop = self.schedule.early_stopping(net, self.patience)
         self._set_schedule(len(self.batches))
@@ -103,6 +103,12 @@ class Training:
                     f"callbacks hold skorch's {type(callback).__name__} with scoring={scoring!r}, "
                     "a scorer of scikit-learn, which needs labels in one array; expected a "
                     "function of the net, X and y. history_ has the cost of validation samples."
+                )
+            if self.stop is not None and getattr(callback, "load_best", False):
+                raise ValueError(
+                    f"callbacks contain skorch's {type(callback).__name__} with load_best=True, "
+                    "but early_stopping=True loads the weights of its own best epoch; expected one "
+                    "of them. Leave load_best out, or set early_stopping=False."
                 )
             if schedule.name != "constant" and isinstance(callback, LRScheduler):
                 raise ValueError(

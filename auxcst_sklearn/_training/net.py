@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 from skorch import NeuralNet
 from skorch.callbacks import Callback
-from skorch.utils import get_map_location
+from skorch.utils import get_map_location, to_tensor
 from torch import Tensor
 
 from ..costs._statistics import CostStatistics
@@ -56,7 +56,10 @@ SKORCH_ENTRIES = {"batches", "train_loss_best", "valid_loss_best", "valid_cost_b
 class CostNet(NeuralNet):
     """A skorch net of networks side by side, with the statistics of its costs, and a temperature.
 
-    The temperature divides the logits of the class probabilities.
+    The temperature divides the logits of the class probabilities. Inputs are as the network takes
+    them. `forward`, `predict_proba`, `history`, `save_params`, `load_params` and ``clone`` are as
+    in skorch; `forward` returns the outputs of all networks (n_samples, n_networks, n_outputs). The
+    net is trained by the `fit` of its estimator.
     """
 
     _default_callbacks: list[tuple[str, Callback]] = []
@@ -71,9 +74,6 @@ class CostNet(NeuralNet):
     generators: list[torch.Generator]
     device_generator: torch.Generator
 
-    # Whether a GPU may compute more rows at once; not if the user has set their number. The name
-    # makes it an argument for skorch, so that it is copied and saved with the others.
-    iterator_valid__may_grow: bool = True
     temperature: float = 1.0
     # Weights of heads and output in the geometric mean, which replaces the temperature.
     head_weights: NDArray[np.float64] | None = None
@@ -81,14 +81,16 @@ class CostNet(NeuralNet):
     def __init__(
         self,
         module: AuxNetwork,
-        objective: LayerWiseLoss,
+        criterion: LayerWiseLoss,
         *,
         statistics: CostStatistics,
-        callbacks: Sequence[Any] = (),
+        may_grow: bool = True,
         **arguments: Any,
     ) -> None:
-        super().__init__(module, objective, callbacks=list(callbacks), **arguments)
+        super().__init__(module, criterion, **arguments)
         self.statistics = statistics
+        # Whether a GPU may compute more rows at once; not if the user has set their number.
+        self.may_grow = may_grow
 
     def initialize_for_prediction(self) -> None:
         """Initialize without the optimizer, which takes a second of imports."""
@@ -119,7 +121,7 @@ class CostNet(NeuralNet):
 
         The `last` rows are tried, because sequences are sorted by their length.
         """
-        if not self.iterator_valid__may_grow or (free := free_memory(self.device)) is None:
+        if not self.may_grow or (free := free_memory(self.device)) is None:
             return usual
         with neutral_torch_modes():
             tried = last(slice(max(0, n_rows - N_MEASURED), n_rows)).to(self.device)
@@ -162,17 +164,30 @@ class CostNet(NeuralNet):
         """Limit the threads of a training."""
         return thread_limit(self.batch_size * self.multiplications_per_row)
 
-    def get_iterator(
-        self, dataset: Sequence[Rows], training: bool = False, group: Processes = ALONE
-    ) -> Batches:
-        """Batches of every set of rows, shuffled for training, large for validation."""
-        if training:
-            return shuffled(dataset, self.batch_size, self.generators, group)
-        most = EVALUATED_BYTES // (len(dataset) * dataset[0].row_nbytes)
-        usual, n = max(1, min(max(self.batch_size, self.predict_rows), most)), len(dataset[0])
+    def training_batches(self, sets: Sequence[Rows], group: Processes = ALONE) -> Batches:
+        """Shuffled batches of every set of rows."""
+        return shuffled(sets, self.batch_size, self.generators, group)
+
+    def evaluation_batches(self, sets: Sequence[Rows], group: Processes = ALONE) -> Batches:
+        """Large batches of every set of rows, in order."""
+        most = EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes)
+        usual, n = max(1, min(max(self.batch_size, self.predict_rows), most)), len(sets[0])
         if n > usual:
-            usual = self.rows_at_once(usual, n, lambda last: dataset[0][torch.arange(n)[last]][0])
-        return Batches(dataset, group.from_first(usual), group=group)
+            usual = self.rows_at_once(usual, n, lambda last: sets[0][torch.arange(n)[last]][0])
+        return Batches(sets, group.from_first(usual), group=group)
+
+    def infer(self, x: Any, **fit_params: Any) -> Tensor:
+        """Outputs of all networks for a batch, (n_samples, n_networks, n_outputs)."""
+        return self.module_(to_tensor(x, self.device).unsqueeze(0), **fit_params).movedim(0, 1)
+
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> NoReturn:
+        """Raise an error: labels have no costs and no units here."""
+        raise TypeError(
+            "A fitted net_ cannot be trained by itself, because it has neither the costs nor the "
+            "validation samples. Call fit or partial_fit of the estimator."
+        )
+
+    partial_fit = fit
 
     def records(self, start: int) -> list[dict[str, Any]]:
         """The records of the finished epochs from `start` on, for the user."""
@@ -189,6 +204,7 @@ class CostNet(NeuralNet):
             deepcopy(self.criterion_),
             statistics=self.statistics,
             callbacks=self.callbacks,
+            may_grow=self.may_grow,
             **saved_arguments(vars(self)),
         )
         copied.initialize_for_prediction()
@@ -396,7 +412,7 @@ class CostNet(NeuralNet):
             "format": FORMAT,
             "module": to_state(self.module_),
             "objective": to_state(self.criterion_),
-            "arguments": saved_arguments(vars(self)),
+            "arguments": {**saved_arguments(vars(self)), "may_grow": self.may_grow},
             "statistics": self.statistics,
             "temperature": self.temperature,
             "head_weights": self.head_weights,

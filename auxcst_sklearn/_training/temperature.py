@@ -56,7 +56,7 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
     """
     few = net.n_networks < FEW_NETWORKS
     sums, unit, n = np.zeros((len(HEATS), 2)), 0.0, 0
-    for x, target in net.get_iterator(rows):
+    for x, target in net.evaluation_batches(rows):
         output = net.module_(x).flatten(0, -2).float()
         if target.weight is not None:  # rows that pad the smaller folds have none
             output, target = rows_of_batch((output, target), target.weight > 0)
@@ -99,7 +99,7 @@ def _sums_of_risks(
 @torch.no_grad()
 def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64] | None:
     """Weights of all layers with least log loss on held-out rows; None if the output is alone."""
-    parts, batches = [], net.get_iterator(rows)
+    parts, batches = [], net.evaluation_batches(rows)
     for x, target in batches:
         logs = net.log_probabilities(net.module_.forward_heads(x)).flatten(1, 2)
         weight = torch.ones(len(target.label)) if target.weight is None else target.weight
@@ -120,7 +120,7 @@ def learn_head_weights(net: CostNet, rows: Sequence[Rows]) -> NDArray[np.float64
 def held_out_costs(net: CostNet, held_out: Sequence[Rows]) -> tuple[float, NDArray[np.float64]]:
     """Mean costs in units of the decisions for held-out rows, and of each decision for all."""
     total, n = np.zeros(1), 0.0
-    for x, target in net.get_iterator(held_out):
+    for x, target in net.evaluation_batches(held_out):
         paid = net.paid(net.forward_voted(x).flatten(0, 1), target).unsqueeze(1)
         weight = torch.ones(len(paid)) if target.weight is None else target.weight
         sums = weight.to(paid) @ torch.cat([paid, target.cost], dim=1)

@@ -66,7 +66,7 @@ def test_batches_of_a_stack_hold_those_of_every_set():
 def test_batches_to_evaluate_are_bounded_in_bytes(monkeypatch, n_sets, expected):
     rows, net = make_rows(), small_mlp().fit(X, np.arange(len(X)) % 2).net_
     monkeypatch.setattr(net_module, "EVALUATED_BYTES", 8 * rows.row_nbytes)
-    assert net.get_iterator([rows] * n_sets).size == expected
+    assert net.evaluation_batches([rows] * n_sets).size == expected
 
 
 def test_large_batches_are_not_kept_while_the_next_ones_are_read(monkeypatch):

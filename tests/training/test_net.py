@@ -80,8 +80,8 @@ def test_a_number_of_samples_at_once_that_the_user_set_stays_on_any_device(data)
     usual, given = small_mlp(), small_mlp(net_params={"iterator_valid__batch_size": 7})
     for model, may_grow in ((usual, True), (given, False)):
         net = pickle.loads(pickle.dumps(model.fit(*data))).net_
-        assert net.iterator_valid__may_grow is may_grow
-        assert net.copied().iterator_valid__may_grow is may_grow
+        assert net.may_grow is may_grow
+        assert net.copied().may_grow is may_grow
     assert net.predict_rows == 7
 
 
