@@ -263,8 +263,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
     ) -> None:
         net, costs = training.net, data.costs
         self.classes_, self.decisions_ = costs.classes, costs.decisions
-        self._kind_of_costs = costs.kind
-        self._fitted_cost_matrix = self._read_cost_matrix()
+        self._keep_costs(costs.kind)
         self._inputs, self.net_ = inputs, net
         if training.fold_seed is not None:
             self._fold_seed = training.fold_seed

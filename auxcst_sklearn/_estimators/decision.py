@@ -70,6 +70,7 @@ class DecisionMixin(ClassifierMixin):
 
     _kind_of_costs: Kind = "matrix"  # of the costs of `fit`
     _fitted_cost_matrix: CostArray | CostFunction | None = None  # as it was in `fit`
+    _given_cost_matrix: Any = None  # the object that was the parameter then
 
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
@@ -167,11 +168,18 @@ class DecisionMixin(ClassifierMixin):
                 "does not pass them on: call search.best_estimator_.predict(X, cost=C). If the "
                 "costs can be computed from X, set cost_matrix to a function that does so."
             )
-        if self._read_cost_matrix() != self._fitted_cost_matrix:
+        # Reading a large matrix takes longer than the estimates of a sample.
+        is_same = self.cost_matrix is self._given_cost_matrix
+        if not is_same and self._read_cost_matrix() != self._fitted_cost_matrix:
             warn(
                 "cost_matrix has changed since fit, but decisions use the costs of fit. Pass the "
                 "new costs to the decision, predict(X, cost=new), or fit again."
             )
+
+    def _keep_costs(self, kind: Kind) -> None:
+        """Keep what the costs of `fit` were, by which it is decided until the next one."""
+        self._kind_of_costs, self._given_cost_matrix = kind, self.cost_matrix
+        self._fitted_cost_matrix = self._read_cost_matrix()
 
     def _read_cost_matrix(self) -> CostArray | CostFunction | None:
         """The `cost_matrix` of the constructor, as a value of its own."""
@@ -450,8 +458,7 @@ class BayesDecisionMixin(DecisionMixin):
             self.class_prior_ = given
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self.cost_matrix_ = costs.matrix(sample.weight)
-        self._kind_of_costs = costs.kind
-        self._fitted_cost_matrix = self._read_cost_matrix()
+        self._keep_costs(costs.kind)
 
     def _class_cost_matrix(self) -> NDArray[np.float64]:
         return self.cost_matrix_

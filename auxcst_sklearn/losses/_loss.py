@@ -207,7 +207,7 @@ class ProbabilisticLoss(Loss):
         """Return the expected cost of each prediction under the class probabilities."""
         p = self.probabilities(outputs)
         p = p if p.device.type == "mps" else p.double()  # MPS has no float64
-        return p @ p.new_tensor(statistics.class_mean)
+        return p @ torch.as_tensor(statistics.class_mean, dtype=p.dtype, device=p.device)
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Return the logarithms of the class frequencies as initial biases, or 0."""
