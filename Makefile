@@ -9,7 +9,7 @@ TORCH_INDEX ?=
 TESTS := $(VENV)/installed-test,examples
 
 # Folders have the names of some.
-.PHONY: help demo test fuzz test-oldest test-next coverage dist test-dist \
+.PHONY: help demo test fuzz test-tools test-oldest test-next coverage dist test-dist \
 	lint bench-cost bench-tables bench-speed bench-gpu paper-panel bench-serving format docs clean
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "             tables, and two figures in $(OUT)/"
 	@echo "make test    lint, then run all tests"
 	@echo "make fuzz    try inputs, calls and kills at random, FUZZ=100 times as many as the tests"
+	@echo "make test-tools   run the page on other tools: boosting, Optuna, MLflow, SHAP, FastAPI"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
 	@echo "make paper-panel  repeat one panel of the paper's experiments in $(OUT)/;"
 	@echo "             with WEIGHTS=FILE of SqueezeNet 1.1 one seed of the third experiment"
@@ -49,6 +50,13 @@ test: lint
 # Hours of it: FUZZ times as many inputs, calls, kills and fits as in the tests.
 fuzz: $(TESTS)
 	FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --numprocesses 2 tests/fuzz
+
+# The page "With your tools", in an environment of its own. One thread for each of the libraries,
+# which otherwise wait for each other on a busy machine.
+test-tools:
+	$(PYTHON) -m venv $(VENV)-tools
+	$(VENV)-tools/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[test,tools]"
+	OMP_NUM_THREADS=1 $(VENV)-tools/bin/python -m pytest tests/tools
 
 # Only on request: the oldest torch comes in one build, with several GB of GPU libraries.
 test-oldest:
@@ -124,5 +132,5 @@ docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-next $(VENV)-dist $(VENV)-wheel build dist htmlcov \
+	rm -rf $(VENV) $(VENV)-tools $(VENV)-oldest $(VENV)-next $(VENV)-dist $(VENV)-wheel build dist htmlcov \
 		docs/_build docs/gallery *.egg-info

@@ -32,7 +32,7 @@ from auxcst_sklearn import (
     CostSensitiveAuxMLP,
     CostSensitiveEnsembleClassifier,
 )
-from auxcst_sklearn.costs import binary_cost_matrices
+from auxcst_sklearn.costs import LabelledCosts, binary_cost_matrices
 from auxcst_sklearn.metrics import compare_costs
 from auxcst_sklearn.plotting import CostComparisonDisplay
 
@@ -40,8 +40,16 @@ ALERT = 5.0
 RIVAL = "boosting, calibrated"
 
 
-def draw_payments(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, whether each payment is fraud, and a cost matrix for each payment."""
+def costs(X: np.ndarray) -> LabelledCosts:
+    """A cost matrix for each payment: the last column is the logarithm of the amount."""
+    missed = np.exp(X[:, -1])
+    return binary_cost_matrices(
+        fp_cost=ALERT, tp_cost=ALERT, fn_cost=missed, classes=[0, 1], pos_label=1
+    )
+
+
+def draw_payments(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Features, and whether each payment is fraud."""
     X, y = make_classification(
         n,
         n_features=20,
@@ -53,10 +61,7 @@ def draw_payments(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
         random_state=seed,
     )
     log_amount = np.random.RandomState(seed).normal(4.0, 1.2, size=n)
-    cost = binary_cost_matrices(
-        fp_cost=ALERT, tp_cost=ALERT, fn_cost=np.exp(log_amount), classes=[0, 1], pos_label=1
-    )
-    return np.column_stack([X, log_amount]), y, cost
+    return np.column_stack([X, log_amount]), y
 
 
 def models(seed: int) -> dict:
@@ -107,11 +112,11 @@ def main() -> None:
     options = parser.parse_args()
     start = time.perf_counter()
 
-    X, y, cost = draw_payments(options.n_train + options.n_test, options.seed)
+    X, y = draw_payments(options.n_train + options.n_test, options.seed)
     fold = train_test_split(
         np.arange(len(y)), train_size=options.n_train, stratify=y, random_state=options.seed
     )
-    table = compare_costs(models(options.seed), X, y, cost=cost, cv=[fold], baseline=RIVAL)
+    table = compare_costs(models(options.seed), X, y, cost_matrix=costs, cv=[fold], baseline=RIVAL)
 
     print_table(table)
     options.out.mkdir(parents=True, exist_ok=True)

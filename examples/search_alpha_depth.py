@@ -12,47 +12,41 @@ from pathlib import Path
 import joblib
 import matplotlib
 import numpy as np
-import sklearn
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, train_test_split
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn.costs import binary_cost_matrices
-from auxcst_sklearn.metrics import cost_scorer
 
 start = time.perf_counter()
-sklearn.set_config(enable_metadata_routing=True)  # the pipeline and the search pass cost= on
 
 # Your own rows, labels and costs take the place of these lines.
 X, y = make_classification(12_000, n_informative=8, weights=[0.9], flip_y=0, random_state=0)
 amount = np.random.default_rng(0).lognormal(4, 0.6, size=len(y))
-X = np.column_stack([X, np.log(amount)])
-C = binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=amount, classes=[0, 1], pos_label=1)
-X_train, X_test, y_train, y_test, C_train, C_test = train_test_split(
-    X, y, C, train_size=2000, stratify=y, random_state=0
+X = np.column_stack([X, amount])
+X_train, X_test, y_train, y_test = train_test_split(
+    X, y, train_size=2000, stratify=y, random_state=0
 )
 
-network = CostSensitiveAuxMLP(n_networks=1, batch_size=128, random_state=0)
-search = GridSearchCV(
-    Pipeline([("scale", StandardScaler()), ("network", network)]),
-    {"network__alpha": [0, 0.2, 0.5, 1], "network__depth": [3, 5, 8]},
-    scoring=cost_scorer,
-    cv=3,
-    error_score="raise",
-)
+
+def costs(X):
+    """The amount is the last column."""
+    return binary_cost_matrices(fp_cost=5, tp_cost=5, fn_cost=X[:, -1], classes=[0, 1], pos_label=1)
+
+
+network = CostSensitiveAuxMLP(cost_matrix=costs, n_networks=1, batch_size=128, random_state=0)
+grid = {"alpha": [0, 0.2, 0.5, 1], "depth": [3, 5, 8]}
+search = GridSearchCV(network, grid, cv=3, error_score="raise")
 with joblib.parallel_config(n_jobs=2, verbose=1):  # a line of progress
-    search.fit(X_train, y_train, cost=C_train)
+    search.fit(X_train, y_train)
 
-best = clone(search.best_estimator_).set_params(network__n_networks="auto")
-pretrained = CSAEPretrainedMLP(loss="bayes_risk", random_state=0)  # decides by costs of each row
+best = clone(search.best_estimator_).set_params(n_networks="auto")
 models = {
     "best setting, all networks": best,
-    "the same without heads, alpha=0": clone(best).set_params(network__alpha=0),
-    "default setting, all networks": clone(best).set_params(network__alpha=0.2, network__depth=3),
-    "CSAEPretrainedMLP": Pipeline([("scale", StandardScaler()), ("network", pretrained)]),
+    "the same without heads, alpha=0": clone(best).set_params(alpha=0),
+    "default setting, all networks": clone(best).set_params(alpha=0.2, depth=3),
+    "CSAEPretrainedMLP": CSAEPretrainedMLP(loss="bayes_risk", cost_matrix=costs, random_state=0),
 }
 folds = -np.array([search.cv_results_[f"split{k}_test_score"] for k in range(3)])
 cost = folds.mean(axis=0).reshape(4, 3)  # alpha by depth
@@ -62,10 +56,10 @@ print("\ncross-validated EUR a payment, one network\nalpha   3 layers  5 layers 
 for alpha, of_alpha in zip([0, 0.2, 0.5, 1], cost):
     print(f"{alpha:5}" + "".join(f"{value:10.2f}" for value in of_alpha))
 print("\nEUR a payment, 10,000 new payments")
-print(f"{-search.score(X_test, y_test, cost=C_test):.2f}  best setting, one network")
+print(f"{-search.score(X_test, y_test):.2f}  best setting, one network")
 for name, model in models.items():
-    model.fit(X_train, y_train, cost=C_train)
-    print(f"{-model.score(X_test, y_test, cost=C_test):.2f}  {name}")
+    model.fit(X_train, y_train)
+    print(f"{-model.score(X_test, y_test):.2f}  {name}")
 
 matplotlib.use("agg")  # draws to a file, without a display
 from matplotlib import pyplot as plt  # noqa: E402
