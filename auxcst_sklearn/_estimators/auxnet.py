@@ -32,7 +32,7 @@ from ..modules.wrapping import (
     make_body,
 )
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, NOT_NEGATIVE, POSITIVE, ImageParameters, layers_with_head
+from .parameters import COUNT, NOT_NEGATIVE, POSITIVE, ImageParameters, alpha_of_layers
 
 
 @dataclass(eq=False, repr=False)
@@ -299,12 +299,12 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         shape = first.out_shape if isinstance(first, ImageLayer) else None
         body = make_body(self.module, shape, params)
         names = self._layer_names(body, example)
-        head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")
+        alpha = alpha_of_layers(self.alpha, len(names), layers=f"layer of {names}")
         module = WrappedNetwork(
             first,
             body,
             n_outputs,
-            hidden_layers=[names[i] for i in head_layers],
+            hidden_layers=[name for name, weight in zip(names, alpha) if weight],
             head_input=self.head_input,
             head_gradient=plan.head_gradient,
             rows=tried,
@@ -314,7 +314,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             if first.layout.masks and not first.is_cut:
                 line = "Batches are not cut to their longest sample: cut outputs would differ."
                 report(line, self.verbose and processes().rank == 0)
-        return module, weights
+        return module, alpha
 
     def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
         module = self.module
