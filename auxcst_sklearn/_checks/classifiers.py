@@ -1,4 +1,4 @@
-"""Classifiers of any library: their probabilities, their fit, and their class frequencies."""
+"""Classifiers of any library: their probabilities and their class frequencies."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
 from .data import as_labels, is_frame, label_index, plain_labels, same_labels, shorten, sliceable
@@ -102,35 +100,6 @@ def reweighting(model: Any) -> str | None:
             if is_set and not np.array_equal(value, REWEIGHTING[name]):
                 return f"{name}={value!r} of {type(part).__name__} changes them"
     return None
-
-
-def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
-    """A fitted copy, whose calibration is right for these rows, labels and groups."""
-    _check_calibration(classifier, X, y, params.get("groups"))
-    return clone(classifier).fit(X, y, **params)
-
-
-def _check_calibration(model: Any, X: Any, y: NDArray[Any], groups: Any) -> None:
-    """Refuse what scikit-learn's calibration computes wrongly without a word."""
-    labels = np.unique(y)
-    are_codes = isinstance(labels[0], str) or np.array_equal(labels, np.arange(len(labels)))
-    of_kind = (part for part in walk(model) if isinstance(part, CalibratedClassifierCV))
-    for calibrator in of_kind:
-        if calibrator.method == "temperature" and not are_codes:
-            raise ValueError(
-                "CalibratedClassifierCV(method='temperature') of scikit-learn is wrong for the "
-                f"labels {shorten(labels)}; expected 0 .. K-1, or strings, as from y.astype(str)."
-            )
-    is_calibrator = isinstance(model, CalibratedClassifierCV)
-    if not is_calibrator or isinstance(model.estimator, FrozenEstimator):
-        return
-    for fold in check_cv(model.cv, y, classifier=True).split(X, y, groups):
-        for rows in fold[: 2 if model.ensemble else 1]:  # otherwise the rows of all folds calibrate
-            if len(missing := np.setdiff1d(labels, y[rows])):
-                raise ValueError(
-                    f"A fold for calibration lacks the classes {shorten(missing)}; expected all "
-                    "classes in both parts of each fold. Shuffle, or make fewer folds."
-                )
 
 
 def weights_elsewhere(has_weights: bool, fit_params: Collection[str]) -> str | None:

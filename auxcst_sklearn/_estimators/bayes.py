@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -19,17 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from typing_extensions import Self
 
 from .._checks.calls import BaseEstimator, MetaEstimatorMixin
-from .._checks.classifiers import (
-    fitted,
-    probabilities,
-    requesting_weights,
-    reweighting,
-    weights_elsewhere,
-)
+from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
 from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
 from .._checks.nesting import fit_arguments
 from .._inputs.samples import Sample
 from .calibration import (
+    calibrator,
     folds_of,
     learns_by_default,
     out_of_fold_temperature,
@@ -184,7 +180,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             classifier does not use them; their means over the classes are `cost_matrix_`, which
             `predict` uses if it gets no costs.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as the rows of one customer, for the folds of the temperature.
+            Groups of samples, such as the rows of one customer, for the folds of the calibration.
             By default, no group is in two folds. They are passed on to an `estimator` that takes
             them, or whose last step does.
         **fit_params : dict
@@ -213,10 +209,12 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         sample = self._validate_sample(X, y, cost, sample_weight, groups, **fit_params)
         if sample.weight is not None:
             fit_params["sample_weight"] = on_host(sample_weight)
+        if self._has_calibrator:
+            classifier = calibrator(classifier, self.cv, sample)
         fit_params = self._route(classifier, sample.groups, fit_params)
         warn_of_many_classes(self.calibration, len(sample.costs.classes))
         temperature = self._learn_temperature(classifier, sample, fit_params)
-        model = fitted(classifier, X, sample.labels, **fit_params)
+        model = clone(classifier).fit(X, sample.labels, **fit_params)
         self._check_probabilities(model)
         labels = as_labels(model.classes_, "classes_")
         label_index(labels, sample.costs.classes, name="estimator.classes_")  # raises for others
@@ -262,11 +260,16 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         estimator = self.estimator
         if estimator is None:
             estimator = requesting_weights(LogisticRegression())
-        by_temperature = self.calibration == "temperature" and hasattr(estimator, "predict_proba")
-        if self.calibration in (None, "auto") or by_temperature:
+        if not self._has_calibrator:
             return estimator
-        calibrated = CalibratedClassifierCV(estimator, method=self.calibration, cv=self.cv)
-        return requesting_weights(calibrated)
+        return requesting_weights(CalibratedClassifierCV(estimator, method=self.calibration))
+
+    @property
+    def _has_calibrator(self) -> bool:
+        """Whether the classifier is wrapped in scikit-learn's calibrator."""
+        scores = self.estimator is not None and not hasattr(self.estimator, "predict_proba")
+        is_given = self.calibration == "temperature" and not scores
+        return self.calibration not in (None, "auto") and not is_given
 
     def _check_probabilities(self, classifier: BaseEstimator) -> None:
         if not hasattr(classifier, "predict_proba"):
