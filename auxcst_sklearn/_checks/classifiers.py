@@ -12,7 +12,16 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples
 
-from .data import as_labels, is_frame, label_index, plain_labels, same_labels, shorten, sliceable
+from .data import (
+    as_labels,
+    is_frame,
+    label_index,
+    plain_array,
+    plain_labels,
+    same_labels,
+    shorten,
+    sliceable,
+)
 from .nesting import walk
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
@@ -29,7 +38,7 @@ REWEIGHTING: dict[str, Any] = {
 
 def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Probabilities of all classes (n, K), or of one (n,), as floats; others are an error."""
-    p = np.asarray(values, dtype=np.float64)
+    p = plain_array(values, name).astype(np.float64, copy=False)
     if p.shape != shape:
         raise ValueError(
             f"{name} has shape {p.shape}; expected {shape}, a row for each sample, and a column "
@@ -51,7 +60,7 @@ def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray
 
 def check_frequencies(values: Any, n_classes: int, name: str) -> NDArray[np.float64]:
     """Frequencies of all classes as an array; others than from 0 on with the sum 1 are an error."""
-    share = np.asarray(values, dtype=np.float64)
+    share = plain_array(values, name).astype(np.float64)
     if share.shape != (n_classes,) or not (share >= 0).all() or abs(share.sum() - 1) > 1e-6:
         raise ValueError(
             f"{name}={share.tolist()}; expected {n_classes} frequencies of classes that are not "

@@ -119,7 +119,8 @@ class DecisionMixin(ClassifierMixin):
             warn(
                 "The estimator was fitted with a cost matrix for each sample, but decides by the "
                 "mean costs of the classes, because none reached it. Pass cost= of shape "
-                "(n_samples, n_classes, n_classes), also to the predict of a Pipeline. A search "
+                f"(n_samples, {len(self.classes_)}, {len(self.decisions_)}), also to the predict "
+                "of a Pipeline. A search "
                 "does not pass them on: call search.best_estimator_.predict(X, cost=C)."
             )
         if self._read_cost_matrix() != self._fitted_cost_matrix:
