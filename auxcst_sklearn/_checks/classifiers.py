@@ -32,6 +32,7 @@ REWEIGHTING: dict[str, Any] = {
     "class_weight": None,
     "scale_pos_weight": 1,
     "priors": None,
+    "class_prior": None,
     "fit_prior": True,
 }
 

@@ -70,7 +70,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
         frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
         If None, the frequencies of the samples in `fit` are used. With a frozen classifier,
-        `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`, ``prior=`` is then an error.
+        `class_weight`, `scale_pos_weight`, `priors`, `class_prior` or `fit_prior`, ``prior=`` is
+        then an error.
     calibration : {"auto", "temperature", "sigmoid", "isotonic"} or None, default="auto"
         How to calibrate the probabilities. "temperature" divides their logarithms by a number that
         out-of-fold probabilities determine, and then fits `estimator` to all samples. "sigmoid" and

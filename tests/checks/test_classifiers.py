@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
@@ -298,6 +298,8 @@ OTHER_FREQUENCIES = {
     "in votes": VotingClassifier([("a", BALANCED)], voting="soft"),
     "in a grid": GridSearchCV(LogisticRegression(), {"class_weight": ["balanced"]}, cv=2),
     "frequencies of the user": GaussianNB(priors=[0.5, 0.5]),
+    "frequencies of counts": make_pipeline(MinMaxScaler(), MultinomialNB(class_prior=[0.5, 0.5])),
+    "frequencies of bits": BernoulliNB(class_prior=[0.9, 0.1]),
     "equal frequencies": make_pipeline(MinMaxScaler(), MultinomialNB(fit_prior=False)),
 }
 
