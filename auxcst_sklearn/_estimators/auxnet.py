@@ -185,11 +185,12 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         Input of a head on feature maps (n_samples, n_channels, ...) or sequences (n_samples,
         n_steps, n_features): means over the positions that are not padding, or all values. If
         "auto", all values of the feature maps of images, as in the paper, because their means say
-        little about the class in the first layers; and means of sequences, and wherever
-        `head_gradient` is 0. Large maps are averaged over windows, so that all heads together have
-        at most a fifth of the multiplications of the module and 2,097,152 weights (8 MB). A
-        function of the layer's output and of the module's inputs, a tensor or a dict of tensors by
-        name, returns features (n_samples, n_features); ``x[:, 0]`` are those of the first step.
+        little about the class in the first layers; and means of sequences, of all layers of a
+        module that takes an ``attention_mask``, and wherever `head_gradient` is 0. Large maps are
+        averaged over windows, so that all heads together have at most a fifth of the
+        multiplications of the module and 2,097,152 weights (8 MB). A function of the layer's output
+        and of the module's inputs, a tensor or a dict of tensors by name, returns features
+        (n_samples, n_features); ``x[:, 0]`` are those of the first step.
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
         and for heads on means, which would push the layers towards features whose mean separates

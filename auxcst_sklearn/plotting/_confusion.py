@@ -85,9 +85,9 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         TypeError
             If `y_pred`, `classes` or `decisions` are passed, which the estimator determines.
         """
-        if known := [name for name in ("y_pred", "classes", "decisions") if name in kwargs]:
+        if passed := [name for name in ("y_pred", "classes", "decisions") if name in kwargs]:
             raise TypeError(
-                f"{' and '.join(known)} cannot be passed to from_estimator, because the estimator "
+                f"{' and '.join(passed)} cannot be passed to from_estimator, because the estimator "
                 "determines them; expected costs in the order of its classes_ and decisions_, or "
                 "with labels. from_predictions takes predictions and labels of your own."
             )
