@@ -1,4 +1,4 @@
-"""Classifiers of any library: their probabilities, their fit, and their class frequencies."""
+"""Classifiers of any library: their probabilities and their class frequencies."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
-from .data import as_labels, is_frame, label_index, plain_labels, same_labels, shorten, sliceable
+from .data import (
+    as_labels,
+    is_frame,
+    label_index,
+    plain_array,
+    plain_labels,
+    same_labels,
+    shorten,
+    sliceable,
+)
 from .nesting import walk
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.
@@ -25,13 +32,14 @@ REWEIGHTING: dict[str, Any] = {
     "class_weight": None,
     "scale_pos_weight": 1,
     "priors": None,
+    "class_prior": None,
     "fit_prior": True,
 }
 
 
 def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Probabilities of all classes (n, K), or of one (n,), as floats; others are an error."""
-    p = np.asarray(values, dtype=np.float64)
+    p = plain_array(values, name).astype(np.float64, copy=False)
     if p.shape != shape:
         raise ValueError(
             f"{name} has shape {p.shape}; expected {shape}, a row for each sample, and a column "
@@ -53,7 +61,7 @@ def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray
 
 def check_frequencies(values: Any, n_classes: int, name: str) -> NDArray[np.float64]:
     """Frequencies of all classes as an array; others than from 0 on with the sum 1 are an error."""
-    share = np.asarray(values, dtype=np.float64)
+    share = plain_array(values, name).astype(np.float64)
     if share.shape != (n_classes,) or not (share >= 0).all() or abs(share.sum() - 1) > 1e-6:
         raise ValueError(
             f"{name}={share.tolist()}; expected {n_classes} frequencies of classes that are not "
@@ -102,35 +110,6 @@ def reweighting(model: Any) -> str | None:
             if is_set and not np.array_equal(value, REWEIGHTING[name]):
                 return f"{name}={value!r} of {type(part).__name__} changes them"
     return None
-
-
-def fitted(classifier: Any, X: Any, y: NDArray[Any], **params: Any) -> Any:
-    """A fitted copy, whose calibration is right for these rows, labels and groups."""
-    _check_calibration(classifier, X, y, params.get("groups"))
-    return clone(classifier).fit(X, y, **params)
-
-
-def _check_calibration(model: Any, X: Any, y: NDArray[Any], groups: Any) -> None:
-    """Refuse what scikit-learn's calibration computes wrongly without a word."""
-    labels = np.unique(y)
-    are_codes = isinstance(labels[0], str) or np.array_equal(labels, np.arange(len(labels)))
-    of_kind = (part for part in walk(model) if isinstance(part, CalibratedClassifierCV))
-    for calibrator in of_kind:
-        if calibrator.method == "temperature" and not are_codes:
-            raise ValueError(
-                "CalibratedClassifierCV(method='temperature') of scikit-learn is wrong for the "
-                f"labels {shorten(labels)}; expected 0 .. K-1, or strings, as from y.astype(str)."
-            )
-    is_calibrator = isinstance(model, CalibratedClassifierCV)
-    if not is_calibrator or isinstance(model.estimator, FrozenEstimator):
-        return
-    for fold in check_cv(model.cv, y, classifier=True).split(X, y, groups):
-        for rows in fold[: 2 if model.ensemble else 1]:  # otherwise the rows of all folds calibrate
-            if len(missing := np.setdiff1d(labels, y[rows])):
-                raise ValueError(
-                    f"A fold for calibration lacks the classes {shorten(missing)}; expected all "
-                    "classes in both parts of each fold. Shuffle, or make fewer folds."
-                )
 
 
 def weights_elsewhere(has_weights: bool, fit_params: Collection[str]) -> str | None:

@@ -134,14 +134,21 @@ def refuse_times(X: Any) -> None:
 
 def check_no_mask(values: Any, name: str) -> None:
     """Raise an error for masked values, which numpy and scikit-learn read as if not masked."""
+    parts = values if isinstance(values, list | tuple) else [values]
     # pandas arrays have a `_mask` too, as may a DataFrame, which numpy would take for its own.
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        n_masked = np.count_nonzero(np.ma.getmaskarray(values))
+    masks = [np.ma.getmaskarray(part) for part in parts if isinstance(part, np.ma.MaskedArray)]
+    if n_masked := sum(map(np.count_nonzero, masks)):
         raise ValueError(
             f"{name} contains {n_masked} masked values, which would be read as if they were not; "
             f"expected an array without a mask. Pass {name}.filled(...), with NaN for missing "
             "features, or leave these rows out."
         )
+
+
+def plain_array(values: Any, name: str) -> NDArray[Any]:
+    """Values as an array of numpy's own class, because subclasses compute in other ways."""
+    check_no_mask(values, name)
+    return np.asarray(on_host(values))
 
 
 def check_row_order(**named: Any) -> None:
@@ -231,11 +238,11 @@ def check_some_weight(weight: NDArray[Any]) -> None:
 # ----------------------------------------------------------------------------------- labels
 
 LABEL_REMEDY = (
-    "Labels match if they are equal, and a text never equals a number. Convert them, such as "
-    "costs.columns = costs.columns.astype(int). If y was encoded, by a LabelEncoder or by a "
-    "meta-estimator, encode the labels of the costs with its transform, or pass an array in the "
-    "order of classes_. Name classes without samples in classes=, and decisions that are not the "
-    "classes in decisions=."
+    "Labels match if they are equal, and a text never equals a number. Other labels for costs of "
+    "any type: LabelledCosts(np.asarray(costs), classes, decisions). If y was encoded, by a "
+    "LabelEncoder or by a meta-estimator, encode the labels of the costs with its transform, or "
+    "pass an array in the order of classes_. Name classes without samples in classes=, and "
+    "decisions that are not the classes in decisions=."
 )
 
 

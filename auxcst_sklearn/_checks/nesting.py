@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -41,6 +42,8 @@ def chain(model: Any, *, fitted: bool = True) -> Iterator[Any]:
 
 def walk(model: Any) -> Iterator[Any]:
     """A model and all that are in it: the fitted ones, if it has some, or else its parameters."""
+    if isinstance(model, np.ndarray) and model.dtype.kind == "O":
+        model = model.ravel().tolist()  # as the trees of gradient boosting
     inner: Any = model if isinstance(model, list | tuple) else ()
     if not isinstance(model, list | tuple | type):
         yield model

@@ -32,7 +32,7 @@ from ..modules.wrapping import (
     make_body,
 )
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, NOT_NEGATIVE, POSITIVE, ImageParameters, layers_with_head
+from .parameters import COUNT, NOT_NEGATIVE, POSITIVE, ImageParameters, alpha_of_layers
 
 
 @dataclass(eq=False, repr=False)
@@ -188,11 +188,12 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         Input of a head on feature maps (n_samples, n_channels, ...) or sequences (n_samples,
         n_steps, n_features): means over the positions that are not padding, or all values. If
         "auto", all values of the feature maps of images, as in the paper, because their means say
-        little about the class in the first layers; and means of sequences, and wherever
-        `head_gradient` is 0. Large maps are averaged over windows, so that all heads together have
-        at most a fifth of the multiplications of the module and 2,097,152 weights (8 MB). A
-        function of the layer's output and of the module's inputs, a tensor or a dict of tensors by
-        name, returns features (n_samples, n_features); ``x[:, 0]`` are those of the first step.
+        little about the class in the first layers; and means of sequences, of all layers of a
+        module that takes an ``attention_mask``, and wherever `head_gradient` is 0. Large maps are
+        averaged over windows, so that all heads together have at most a fifth of the
+        multiplications of the module and 2,097,152 weights (8 MB). A function of the layer's output
+        and of the module's inputs, a tensor or a dict of tensors by name, returns features
+        (n_samples, n_features); ``x[:, 0]`` are those of the first step.
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
         and for heads on means, which would push the layers towards features whose mean separates
@@ -302,12 +303,12 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         shape = first.out_shape if isinstance(first, ImageLayer) else None
         body = make_body(self.module, shape, params)
         names = self._layer_names(body, example)
-        head_layers, weights = layers_with_head(self.alpha, len(names), layers=f"layer of {names}")
+        alpha = alpha_of_layers(self.alpha, len(names), layers=f"layer of {names}")
         module = WrappedNetwork(
             first,
             body,
             n_outputs,
-            hidden_layers=[names[i] for i in head_layers],
+            hidden_layers=[name for name, weight in zip(names, alpha) if weight],
             head_input=self.head_input,
             head_gradient=plan.head_gradient,
             rows=tried,
@@ -317,7 +318,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             if first.layout.masks and not first.is_cut:
                 line = "Batches are not cut to their longest sample: cut outputs would differ."
                 report(line, self.verbose and processes().rank == 0)
-        return module, weights
+        return module, alpha
 
     def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
         module = self.module

@@ -20,7 +20,7 @@ from .._training.checkpoints import check_same, open_checkpoints
 from .._training.folds import Unseen, held_out_proba
 from .._training.loop import Training
 from .._training.net import CostNet
-from .._training.plan import Plan
+from .._training.plan import Plan, parameters_of_net
 from .._training.runtime import (
     distributed_fit,
     draw_seed,
@@ -35,6 +35,7 @@ from ..costs._statistics import CostStatistics
 from .fit_steps import (
     build,
     check_block,
+    check_stream,
     check_validation_set,
     continue_net,
     make_net,
@@ -141,6 +142,10 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         of all blocks from a random sample of their rows, call `fit` on the sample first, which also
         finds a good start: later calls to `partial_fit` do not change them.
 
+        A changed `learning_rate`, `weight_decay`, `alpha`, `dropout` or `batch_size` acts at the
+        next call. The device, and parameters of epochs, schedules, validation, pretraining and
+        checkpoints have no effect. All others made the net, and a change of them is an error.
+
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
@@ -167,7 +172,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         Raises
         ------
         ValueError
-            As `fit`, or if the classes are unknown at the first call or differ at a later one.
+            As `fit`, if the classes are unknown at the first call or differ at a later one, or if
+            a parameter that made the net has changed.
         """
         self._fit(X, y, sample_weight, cost, classes=classes, stream=True)
         return self
@@ -198,6 +204,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
             )
             if stream and resume:
                 check_block(data.costs, self._kind_of_costs)
+                check_stream(self._of_net, parameters_of_net(self.get_params(deep=False)))
             if processes().size > 1:
                 check_same(self, data, held_out, rng, earlier)
             keeps = not stream and getattr(self, "checkpoint_dir", None) is not None
@@ -265,6 +272,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         self.classes_, self.decisions_ = costs.classes, costs.decisions
         self._keep_costs(costs.kind)
         self._inputs, self.net_ = inputs, net
+        if not training.n_before:
+            self._of_net = parameters_of_net(self.get_params(deep=False))
         if training.fold_seed is not None:
             self._fold_seed = training.fold_seed
         self.class_prior_ = net.statistics.weight / net.statistics.weight.sum()

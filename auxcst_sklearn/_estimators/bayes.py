@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -19,17 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from typing_extensions import Self
 
 from .._checks.calls import BaseEstimator, MetaEstimatorMixin
-from .._checks.classifiers import (
-    fitted,
-    probabilities,
-    requesting_weights,
-    reweighting,
-    weights_elsewhere,
-)
+from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
 from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
 from .._checks.nesting import fit_arguments, takes_costs
 from .._inputs.samples import Sample
 from .calibration import (
+    calibrator,
     folds_of,
     learns_by_default,
     out_of_fold_temperature,
@@ -77,7 +73,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
         frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
         If None, the frequencies of the samples in `fit` are used. With a frozen classifier,
-        `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`, ``prior=`` is then an error.
+        `class_weight`, `scale_pos_weight`, `priors`, `class_prior` or `fit_prior`, ``prior=`` is
+        then an error.
     calibration : {"auto", "temperature", "sigmoid", "isotonic"} or None, default="auto"
         How to calibrate the probabilities. "temperature" divides their logarithms by a number that
         out-of-fold probabilities determine, and then fits `estimator` to all samples. "sigmoid" and
@@ -189,7 +186,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             `estimator` of this package that has no `cost_matrix`, alone or at the end of a pipeline
             or search, also learns from them; other classifiers do not use them.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples, such as the rows of one customer, for the folds of the temperature.
+            Groups of samples, such as the rows of one customer, for the folds of the calibration.
             By default, no group is in two folds. They are passed on to an `estimator` that takes
             them, or whose last step does.
         **fit_params : dict
@@ -219,10 +216,12 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         sample = replace(sample, X=X)
         if sample.weight is not None:
             fit_params["sample_weight"] = on_host(sample_weight)
+        if self._has_calibrator:
+            classifier = calibrator(classifier, self.cv, sample)
         fit_params = self._route(classifier, sample, fit_params)
         warn_of_many_classes(self.calibration, len(sample.costs.classes))
         temperature = self._learn_temperature(classifier, sample, fit_params)
-        model = fitted(classifier, X, sample.labels, **fit_params)
+        model = clone(classifier).fit(X, sample.labels, **fit_params)
         self._check_probabilities(model)
         labels = as_labels(model.classes_, "classes_")
         label_index(labels, sample.costs.classes, name="estimator.classes_")  # raises for others
@@ -272,11 +271,16 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         estimator = self.estimator
         if estimator is None:
             estimator = requesting_weights(LogisticRegression())
-        by_temperature = self.calibration == "temperature" and hasattr(estimator, "predict_proba")
-        if self.calibration in (None, "auto") or by_temperature:
+        if not self._has_calibrator:
             return estimator
-        calibrated = CalibratedClassifierCV(estimator, method=self.calibration, cv=self.cv)
-        return requesting_weights(calibrated)
+        return requesting_weights(CalibratedClassifierCV(estimator, method=self.calibration))
+
+    @property
+    def _has_calibrator(self) -> bool:
+        """Whether the classifier is wrapped in scikit-learn's calibrator."""
+        scores = self.estimator is not None and not hasattr(self.estimator, "predict_proba")
+        is_given = self.calibration == "temperature" and not scores
+        return self.calibration not in (None, "auto") and not is_given
 
     def _check_probabilities(self, classifier: BaseEstimator) -> None:
         if not hasattr(classifier, "predict_proba"):

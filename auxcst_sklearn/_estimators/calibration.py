@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
-from .._checks.classifiers import fitted, probabilities
+from .._checks.classifiers import probabilities
+from .._checks.data import shorten
 from .._checks.nesting import chain
 from .._inputs.samples import Fold, Sample
 from .._training.geometric_mean import (
@@ -63,6 +66,35 @@ def folds_of(cv: Any, sample: Sample, *, one: bool) -> list[Fold]:
     return [(rows[np.asarray(seen)], rows[np.asarray(unseen)]) for seen, unseen in folds]
 
 
+def calibrator(calibrated: CalibratedClassifierCV, cv: Any, sample: Sample) -> Any:
+    """scikit-learn's calibrator with the folds of `cv`; an error where it would be wrong.
+
+    Without a word it scales probabilities of a class that a fold lacks, and it takes other numbers
+    than 0 .. K-1 for positions of classes.
+    """
+    labels = sample.labels[sample.is_weighted]
+    known = np.unique(labels)
+    are_codes = isinstance(known[0], str) or np.array_equal(known, np.arange(len(known)))
+    if calibrated.method == "temperature" and not are_codes:
+        raise ValueError(
+            "calibration='temperature' of a classifier without predict_proba is scikit-learn's, "
+            f"which is wrong for the labels {shorten(known)}; expected 0 .. K-1, or strings, as "
+            "from y.astype(str)."
+        )
+    if isinstance(calibrated.estimator, FrozenEstimator):  # the rows of all folds calibrate
+        return calibrated.set_params(cv=cv)
+    folds = folds_of(5 if cv is None and sample.groups is None else cv, sample, one=False)
+    for rows in [rows for fold in folds for rows in fold]:
+        of_rows = sample.labels[rows[sample.is_weighted[rows]]]
+        if len(missing := np.setdiff1d(known, of_rows)):
+            raise ValueError(
+                f"A fold for calibration lacks the classes {shorten(missing)}; expected all "
+                "classes in both parts of each fold, in samples with a weight. Shuffle, or make "
+                "fewer folds."
+            )
+    return calibrated.set_params(cv=folds)
+
+
 def unseen_probabilities(
     classifier: Any, sample: Sample, folds: Iterable[Fold], fit_params: dict[str, Any]
 ) -> NDArray[np.float64]:
@@ -75,7 +107,7 @@ def unseen_probabilities(
     (X,) = indexable(sample.X)  # some sparse formats have no rows to select
     for seen, unseen in folds:
         params = _check_method_params(X, fit_params, indices=seen)
-        model = fitted(classifier, _safe_indexing(X, seen), labels[seen], **params)
+        model = clone(classifier).fit(_safe_indexing(X, seen), labels[seen], **params)
         # A classifier cannot give the right class of such a row any probability, which would say
         # nothing about its temperature.
         rows = unseen[np.isin(labels[unseen], labels[seen])]

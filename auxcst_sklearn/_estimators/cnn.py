@@ -13,7 +13,7 @@ from .._training.plan import NetworkFacts, Plan
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, ImageParameters, check_each, layers_with_head
+from .parameters import COUNT, ImageParameters, alpha_of_layers, check_each
 
 
 @dataclass(eq=False, repr=False)
@@ -247,8 +247,6 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         images = inputs.make_module()
         body = ResidualCNN(images.out_shape, channels=channels, depth=self.depth)
         *names, _ = body.hidden_layers
-        with_head, weights = layers_with_head(
-            self.alpha, len(names), layers="residual block but the last"
-        )
-        layers = [names[i] for i in with_head]
-        return MirroredNetwork(images, body, n_outputs, hidden_layers=layers), weights
+        alpha = alpha_of_layers(self.alpha, len(names), layers="residual block but the last")
+        layers = [name for name, weight in zip(names, alpha) if weight]
+        return MirroredNetwork(images, body, n_outputs, hidden_layers=layers), alpha

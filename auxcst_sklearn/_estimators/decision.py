@@ -164,9 +164,10 @@ class DecisionMixin(ClassifierMixin):
             warn(
                 "The estimator was fitted with a cost matrix for each sample, but decides by the "
                 "mean costs of the classes, because none reached it. Pass cost= of shape "
-                "(n_samples, n_classes, n_classes), also to the predict of a Pipeline. A search "
-                "does not pass them on: call search.best_estimator_.predict(X, cost=C). If the "
-                "costs can be computed from X, set cost_matrix to a function that does so."
+                f"(n_samples, {len(self.classes_)}, {len(self.decisions_)}), also to the predict "
+                "of a Pipeline. A search does not pass them on: call "
+                "search.best_estimator_.predict(X, cost=C). If the costs can be computed from X, "
+                "set cost_matrix to a function that does so."
             )
         # Reading a large matrix takes longer than the estimates of a sample.
         is_same = self.cost_matrix is self._given_cost_matrix

@@ -93,7 +93,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
         frozen classifier (frequencies of its own training), for ``class_weight="balanced"`` (equal
         frequencies), and for other weights or a sampler (frequencies after weighting or sampling).
         If None, the frequencies of the samples in `fit` are used. With a frozen classifier,
-        `class_weight`, `scale_pos_weight`, `priors` or `fit_prior`, ``prior=`` is then an error.
+        `class_weight`, `scale_pos_weight`, `priors`, `class_prior` or `fit_prior`, ``prior=`` is
+        then an error.
     cv : int, cross-validation generator or iterable, default=None
         The folds. If an int, the folds are shuffled, stratified, and split no group. If None, there
         are 5 folds, and for more than 50,000 samples only 3 of them are predicted. Folds of the

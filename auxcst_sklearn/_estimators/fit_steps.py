@@ -6,10 +6,11 @@ the number and names of the features.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from pickle import PicklingError
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from .._checks.data import (
 from .._inputs.arrays import Preprocessor
 from .._inputs.samples import Fold, Sample
 from .._training.batches import Rows
+from .._training.checkpoints import digest
 from .._training.folds import draw_folds, share_given
 from .._training.loop import Training
 from .._training.net import CostNet
@@ -40,8 +42,9 @@ from ..costs._evaluation import decisions_of
 from ..costs._reading import Kind, read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
+from ..modules._mlp import AuxMLP
 from ..modules._network import ClassAndCostNetwork
-from .parameters import NetworkSteps, check_net_params
+from .parameters import NetworkSteps, alpha_of_layers, check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
 Data = tuple[Sample, "Sample | None", Preprocessor]
@@ -163,6 +166,25 @@ def check_block(costs: Costs, first: Kind) -> None:
         )
 
 
+def check_stream(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse a stream whose net was made with other parameters of the estimator."""
+    names = {*before, *now}
+    if changed := sorted(n for n in names if not _is_same(before.get(n), now.get(n))):
+        raise ValueError(
+            f"{', '.join(changed)} changed since the first call, but partial_fit continues with "
+            f"the net of that call; expected {', '.join(f'{n}={before.get(n)!r}' for n in changed)}"
+            ". Call fit to begin anew, or set them back."
+        )
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two values of a parameter are the same object, or equal."""
+    try:
+        return a is b or digest(a) == digest(b)
+    except PicklingError:
+        return False
+
+
 # ---------------------------------------------------------------------------------- plan
 
 
@@ -272,7 +294,8 @@ def make_net(
         **net_params,
         "iterator_valid__batch_size": plan.predict_rows,
     }
-    objective = LayerWiseLoss(loss, aux_loss, alpha)
+    objective = LayerWiseLoss(loss, aux_loss, [weight for weight in alpha if weight])
+    objective.alpha_of_layers = alpha
     net = CostNet(module, objective, statistics=statistics, **arguments)
     if plan.temperature is not None:
         net.temperature = plan.temperature
@@ -297,6 +320,7 @@ def continue_net(
     net.change_rate(plan.learning_rate)
     if plan.stream:
         inputs.set_scaling(net.module_)
+        _act_at_once(estimator, net)
     net.change_unit(statistics, rescales=plan.stream)
     objective = net.criterion_
     losses = objective.loss, objective.aux_loss
@@ -305,6 +329,28 @@ def continue_net(
         new = data.costs, data.relative_weight
         objective.loss = objective.loss._for_more_samples(*new, plan.stream)
     return net
+
+
+def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
+    """Change the weight decay, dropout and alpha of a net to the parameters of now."""
+    decay = optimizer_arguments(estimator.optimizer, estimator.weight_decay, "cpu", net.module_)
+    decay |= check_net_params(estimator.net_params)
+    if "optimizer__weight_decay" in decay:
+        net.change_weight_decay(decay["optimizer__weight_decay"])
+    for part in net.module_.modules():
+        if isinstance(part, AuxMLP):
+            part.set_dropout(estimator.get_params(deep=False)["dropout"])
+    objective = net.criterion_
+    before = objective.alpha_of_layers
+    alpha = getattr(estimator, "alpha", before)
+    now = alpha_of_layers(alpha, len(before), layers=f"layer, heads on {net.module_.layers[:-1]}")
+    if [*map(bool, now)] != [*map(bool, before)]:
+        raise ValueError(
+            f"alpha={alpha!r} has heads on other layers than in the first call, {before}; expected "
+            "positive weights for the same layers. Call fit to begin anew."
+        )
+    objective.alpha_of_layers = now
+    objective.alphas[:-1, 0] = objective.alphas.new_tensor([weight for weight in now if weight])
 
 
 def _losses(estimator: NetworkSteps, costs: Costs) -> tuple[Loss, Loss, int]:

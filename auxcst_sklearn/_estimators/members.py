@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import error_context, warn
-from .._checks.classifiers import fitted, probabilities, requesting_weights
+from .._checks.classifiers import probabilities, requesting_weights
 from .._checks.data import as_labels, label_index, shorten
 from .._inputs.samples import Fold, Sample
 from .._training.folds import Unseen
@@ -131,7 +131,7 @@ class Member(NamedTuple):
             else:
                 ((seen, unseen),) = folds
                 params = part_of(X, params, seen) | self._stopping_rows(seen, unseen, X, y)
-                estimator = fitted(estimator, _safe_indexing(X, seen), y[seen], **params)
+                estimator.fit(_safe_indexing(X, seen), y[seen], **params)
                 _check_knows(estimator, y[seen])
                 p[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
                 held_out_p = Unseen.of_model(p)

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -23,8 +24,8 @@ from .parameters import (
     POSITIVE,
     SHARE,
     AuxParameters,
+    alpha_of_layers,
     check_each,
-    layers_with_head,
     per_layer,
 )
 
@@ -261,9 +262,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     ) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
-        head_layers, weights = layers_with_head(
-            self.alpha, self.depth - 1, layers="hidden layer but the last"
-        )
+        alpha = alpha_of_layers(self.alpha, self.depth - 1, layers="hidden layer but the last")
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         first, scaled, n_features = inputs.make_module(generators), None, rows.shape[1]
         if isinstance(first, FeatureInput):
@@ -274,14 +273,14 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
             n_features,
             n_outputs,
             width=width,
-            head_layers=head_layers,
+            head_layers=np.flatnonzero(alpha).tolist(),
             activation=self.activation,
             dropout=self.dropout,
             scaled=scaled,
             inputs=first,
             generators=generators,
         )
-        return module, weights
+        return module, alpha
 
 
 PAPER: dict[str, Any] = {

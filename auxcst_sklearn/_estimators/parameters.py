@@ -151,7 +151,7 @@ class NetworkSteps(NetParameters, DecisionMixin, BaseEstimator):
     def _make_networks(
         self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, seeds: Sequence[int]
     ) -> tuple[AuxNetwork, list[float]]:
-        """Make a network for each seed, and the weight alpha of each auxiliary head."""
+        """Make a network for each seed, and the weight alpha of each layer; 0 is no head."""
         modules, alpha = list[AuxNetwork](), list[float]()
         for seed in seeds:
             torch.default_generator.manual_seed(seed)
@@ -197,14 +197,13 @@ def check_each(values: Sequence[Any], *, name: str, interval: Interval) -> None:
             raise ValueError(f"{name} contains {value!r}; expected each value to be {interval}.")
 
 
-def layers_with_head(alpha: Any, n_layers: int, *, layers: str) -> tuple[list[int], list[float]]:
-    """Indices of the layers that get a head, those with alpha > 0, and the alphas of the heads."""
+def alpha_of_layers(alpha: Any, n_layers: int, *, layers: str) -> list[float]:
+    """The weight of each layer; those with a positive one get a head."""
     if callable(alpha):
         alpha = alpha(n_layers)
     weights = per_layer(alpha, n_layers, name="alpha", layers=layers)
     check_each(weights, name="alpha", interval=NOT_NEGATIVE)
-    chosen = np.flatnonzero(weights).tolist()
-    return chosen, [weights[i] for i in chosen]
+    return weights
 
 
 # --------------------------------------------------------------- arguments of the skorch net

@@ -68,6 +68,7 @@ class CostNet(NeuralNet):
     batch_size: int
     iterator_valid__batch_size: int
     lr: float
+    optimizer__weight_decay: float
     verbose: int
 
     callbacks: list[Any]
@@ -147,6 +148,13 @@ class CostNet(NeuralNet):
         for group in self.optimizer_.param_groups if self.optimizer_ is not None else ():
             group["lr"] *= factor
             group["initial_lr"] *= factor
+
+    def change_weight_decay(self, value: float) -> None:
+        """Continue with another weight decay, except in groups that have one of their own."""
+        before, self.optimizer__weight_decay = self.optimizer__weight_decay, value
+        for group in self.optimizer_.param_groups if self.optimizer_ is not None else ():
+            if group["weight_decay"] == before:
+                group["weight_decay"] = value
 
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""

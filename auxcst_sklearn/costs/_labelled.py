@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks.data import plain_labels, shorten
+from .._checks.data import plain_array, plain_labels, shorten
 
 Labels = NDArray[Any]
 
@@ -62,7 +62,7 @@ class LabelledCosts:
     decisions: Labels
 
     def __init__(self, values: ArrayLike, classes: ArrayLike | None, decisions: ArrayLike) -> None:
-        self._set(frozen(np.asarray(values)), classes, decisions)
+        self._set(frozen(plain_array(values, "values")), classes, decisions)
 
     @classmethod
     def of_own(cls, values: NDArray[Any], classes: Any, decisions: Any) -> LabelledCosts:

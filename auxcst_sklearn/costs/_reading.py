@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from .._checks.data import LABEL_REMEDY, is_frame, on_host, plain_labels, same_labels, shorten
+from .._checks.data import LABEL_REMEDY, is_frame, plain_array, plain_labels, same_labels, shorten
 from ._labelled import LabelledCosts
 
 Kind = Literal["matrix", "matrices", "vectors"]
@@ -107,13 +107,16 @@ class CostArray:
 def read_costs(
     costs: Any, name: str, kinds: tuple[Kind, ...], n_samples: int | None = None
 ) -> CostArray:
-    """The costs of an argument: an array, a DataFrame, `LabelledCosts`, or a list of the latter."""
+    """The costs of an argument: an array, a table, `LabelledCosts`, or a list of parts with labels.
+
+    Tables are those of pandas, polars and Arrow. A part may also be a Series of pandas.
+    """
     if isinstance(costs, CostArray):
         return costs
     classes, decisions = _labels_of(costs)
     of_labels = isinstance(costs, LabelledCosts)
     types = set(map(type, costs)) if isinstance(costs, list | tuple) else set()
-    if any(kind is LabelledCosts or hasattr(kind, "columns") for kind in types):
+    if any(kind is LabelledCosts or hasattr(kind, "columns") or _is_row(kind) for kind in types):
         of_labels = LabelledCosts in types
         costs, classes, decisions = _stacked(costs, name)
     values = _finite(costs, name, kinds)
@@ -180,15 +183,22 @@ def _labels_of(costs: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
     """Labels of the classes and decisions of costs that have some."""
     if isinstance(costs, LabelledCosts):
         return costs.classes, costs.decisions
-    if not (hasattr(type(costs), "columns") and hasattr(type(costs), "dtypes")):  # no DataFrame
+    if _is_row(type(costs)):
+        return None, plain_labels(list(costs.index))
+    if not (is_frame(costs) or hasattr(type(costs), "column_names")):  # of Arrow
         return None, None
-    decisions = plain_labels(list(costs.columns))
+    decisions = plain_labels(list(getattr(costs, "column_names", costs.columns)))
     if decisions.ndim != 1:
         raise ValueError(
             f"The columns of the costs have several levels, {decisions[:2].tolist()} ...; expected "
             "one label for each class. Use columns.get_level_values(...)."
         )
     return plain_labels(list(costs.index)) if hasattr(costs, "index") else None, decisions
+
+
+def _is_row(kind: type) -> bool:
+    """Whether costs of this type are a Series of pandas, such as a row of a DataFrame."""
+    return hasattr(kind, "iloc") and not hasattr(kind, "columns")
 
 
 def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
@@ -204,16 +214,16 @@ def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
         kind: Kind = "vectors" if own_classes is None else "matrix"
         one = CostArray(np.asarray(part), kind, name, own_classes, own_decisions)
         arrays.append(one.aligned(classes, decisions))
+    if _is_row(type(parts[0])):
+        classes = plain_labels([part.name for part in parts])  # as in the DataFrame
     return np.stack(arrays), classes, decisions
 
 
 def as_numbers(costs: Any) -> NDArray[Any]:
     """Costs as an array; raises a TypeError with the reason if they are not numbers."""
-    values = costs if isinstance(costs, np.ndarray) else np.asarray(on_host(costs))
+    values = plain_array(costs, "it")
     if values.dtype.kind not in "biufO":
         raise TypeError(f"its values are of type {values.dtype}")
-    if np.ma.is_masked(costs):
-        raise TypeError("it contains masked values")
     return values
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from .._checks.data import plain_labels
+from .._checks.data import plain_array, plain_labels
 
 Capacity = Mapping[Hashable, "int | float"]
 
@@ -44,7 +44,7 @@ def assignment(
 ) -> tuple[NDArray[np.intp], dict[Hashable, float]]:
     """The column of each row, and the shadow prices of the limited decisions."""
     cost: NDArray[np.float64] = check_array(
-        expected_cost, dtype=np.float64, input_name="expected_cost"
+        plain_array(expected_cost, "expected_cost"), dtype=np.float64, input_name="expected_cost"
     )
     n_decisions = cost.shape[1]
     labels = list(range(n_decisions)) if decisions is None else plain_labels(decisions).tolist()

@@ -283,6 +283,8 @@ class LayerWiseLoss(nn.Module):
     (tensor(0.7000), tensor([1.0000, 0.2000]))
     """
 
+    alpha_of_layers: Sequence[float] = ()  # with those of weight 0, which have no head
+
     def __init__(self, loss: Loss, aux_loss: Loss, alpha: Sequence[float]) -> None:
         super().__init__()
         self.loss = loss

@@ -22,7 +22,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks.calls import error_context
-from .._checks.classifiers import fitted, probabilities
+from .._checks.classifiers import probabilities
 from .._checks.data import as_labels, check_groups, check_row_order, label_index, sliceable
 from .._checks.nesting import before_last, chain, final_estimator, fit_arguments, is_search, last_of
 from ..costs._account import Costs, columns_of
@@ -234,7 +234,7 @@ class _Task(NamedTuple):
         arguments = {name: values for name, values in self.per_row.items() if name in names}
         parts = {names[name]: _safe_indexing(values, train) for name, values in arguments.items()}
         if not _has_rule(last):
-            return fitted(model, X, as_labels(y, "y"), **parts)
+            return clone(model).fit(X, as_labels(y, "y"), **parts)
         parameters = self.parameters | ({"cost_matrix": self.function} if is_set else {})
         new = {name: value for name, value in parameters.items() if own.get(name, 0) is None}
         model = clone(model)

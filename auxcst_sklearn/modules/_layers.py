@@ -165,7 +165,7 @@ class CostHead(nn.Linear):
     head_input : {"mean", "flatten"} or callable, default="mean"
         Whether the input is the mean of each channel or every value; or a function of the output
         and of the inputs of the module that returns features (n_samples, n_features). The attention
-        mask of inputs by name excludes padding from the mean.
+        mask of inputs by name excludes padding from the mean, along the first axis of its length.
     gradient : float, default=1.0
         Factor of the gradient that the head sends into the hidden layer; 0 for none.
     axis : int, default=1
@@ -236,13 +236,17 @@ class CostHead(nn.Linear):
         mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
         if self.axis == 1 and mask is None and x.dim() <= 4:
             return window_means(x, max(x.shape[2:]))
-        places = x.movedim(self.axis, -1).flatten(1, -2)  # (n_samples, n_places, n_features)
-        if mask is None or mask.shape != places.shape[:2]:
-            return places.mean(dim=1)
+        x = x.movedim(self.axis, -1)  # (n_samples, ..., n_features)
+        n_steps = None if mask is None else mask.shape[1]
+        at = next((i for i in range(1, x.dim() - 1) if x.shape[i] == n_steps), None)
+        if mask is None or at is None:
+            return x.flatten(1, -2).mean(dim=1)
+        steps = x.movedim(at, 1)
+        steps = steps if x.dim() == 3 else steps.flatten(2, -2).mean(dim=2)
         kept = (mask != 0).unsqueeze(-1)
         share = kept / kept.sum(dim=1, keepdim=True).clamp(min=1)
         # Attention may return NaN for padding.
-        return (places.masked_fill(~kept, 0) * share.to(x.dtype)).sum(dim=1)
+        return (steps.masked_fill(~kept, 0) * share.to(x.dtype)).sum(dim=1)
 
     def extra_repr(self) -> str:
         """Show what is read."""

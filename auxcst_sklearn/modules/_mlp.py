@@ -12,6 +12,7 @@ with denoising autoencoders", ICML 2008.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -54,15 +55,19 @@ class AuxMLP(AuxNetwork):
         self.hidden = nn.ModuleDict()
         for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):
             linear = BatchedLinear(fan_in, fan_out, generators, scaled if i == 1 else None)
-            layer = [linear, ACTIVATIONS[activation]()]
-            if dropout > 0:
-                layer.append(SeededDropout(dropout))
-            self.hidden[f"hidden{i}"] = nn.Sequential(*layer)
+            self.hidden[f"hidden{i}"] = nn.Sequential(linear, ACTIVATIONS[activation]())
+        self.set_dropout(dropout)
         # Heads are initialised last, so that the other weights are the same with and without heads.
         self.output: BatchedHead = BatchedHead(width[-1], n_classes, generators)
         self.heads = nn.ModuleDict()
         for i in sorted(head_layers):
             self.heads[f"hidden{i + 1}"] = BatchedHead(width[i], n_classes, generators)
+
+    def set_dropout(self, p: float) -> None:
+        """Set the dropout after each hidden layer."""
+        for name, layer in self.hidden.items():
+            dropout = [SeededDropout(p)] if p > 0 else []
+            self.hidden[name] = nn.Sequential(*islice(layer.children(), 2), *dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the main head, (n_networks, n_samples, n_classes)."""

@@ -19,6 +19,7 @@ from skorch.helper import SliceDict
 from .._checks.data import as_floats, holds_string, is_frame, objects, select, without_gaps
 from .._checks.nesting import final_estimator, last_step
 from ..costs._reading import costs_of
+from ._converted import attributes
 from ._graph import MATRICES, ROWS, SMALLEST_UNIT, Graph, first_line, names_of_inputs
 
 # The share of rows at the steps of an isotonic calibration, where any rounding is a difference.
@@ -33,7 +34,7 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
     """Raise an error if the file cannot be run, or differs from the model on rows of X."""
     last = final_estimator(model)
     takes_costs = any(node.name == MATRICES for node in file.graph.input)
-    rows, at = _some(X)
+    rows, places = _some(X, model)
     shape = (len(rows), len(last.classes_), len(last.decisions_))
     cost = np.random.default_rng(0).uniform(1, 9, shape) if takes_costs else None
     if (function := last._deciding_function) is not None:
@@ -48,8 +49,8 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
             of_file = _run(session, file, rows, cost)
         expected = _estimated(model, rows, cost)
     labels = {"probability": last.classes_, "cost": last.decisions_}
-    if difference := _difference(of_file, expected, labels, at, graph):
-        raise ValueError(f"The file differs from the model {difference} of X.{_advice(graph)}")
+    if difference := _difference(of_file, expected, labels, places, graph):
+        raise ValueError(f"The file differs from the model {difference}.{_advice(graph)}")
 
 
 @contextmanager
@@ -105,7 +106,7 @@ def _input(node: onnx.ValueInfoProto, rows: Any) -> NDArray[Any]:
 
 
 def _difference(
-    of_file: Results, expected: Results, labels: Results, at: NDArray[np.intp], graph: Graph
+    of_file: Results, expected: Results, labels: Results, places: list[str], graph: Graph
 ) -> str | None:
     """How far an output differs, and most in which row."""
     for name, values in expected.items():
@@ -115,7 +116,7 @@ def _difference(
             row, k = np.unravel_index(np.nan_to_num(gap, nan=np.inf).argmax(), gap.shape)
             mine, theirs = float(of_file[name][row, k]), float(values[row, k])
             what = f"the {name} of {labels[name].tolist()[k]!r} is {mine!r} instead of {theirs!r}"
-            return f"in {share:.1%} of the rows; {what} in row {at[row]}"
+            return f"in {share:.1%} of the rows; {what} in {places[row]}"
     return None
 
 
@@ -142,12 +143,26 @@ def _as_in_a_file(networks: list[Any]) -> Iterator[None]:
 # ------------------------------------------------------------------------ rows
 
 
-def _some(X: Any) -> tuple[Any, NDArray[np.intp]]:
-    """Up to `MOST_ROWS` rows of X, fewer of wide ones, and their positions."""
+def _some(X: Any, model: Any) -> tuple[Any, list[str]]:
+    """Up to `MOST_ROWS` rows of X, fewer of wide ones, and their places; arrays also at thresholds.
+
+    Rows at the thresholds of trees show how these are rounded.
+    """
     n_values = 1 if isinstance(X, SliceDict) else int(np.prod(X.shape[1:]))
     n = min(MOST_ROWS, max(8, MOST_VALUES // n_values), len(X))
     at = np.linspace(0, len(X) - 1, n).astype(int)
-    return X[at] if isinstance(X, SliceDict) else _safe_indexing(X, at), at
+    rows = X[at] if isinstance(X, SliceDict) else _safe_indexing(X, at)
+    places = [f"row {i} of X" for i in at]
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiu" or X.ndim != 2:
+        return rows, places
+    trees = [tree for tree in attributes(model, "tree_") if tree.n_features == X.shape[1]]
+    splits = [(j, t) for tree in trees for j, t in zip(tree.feature, tree.threshold) if j >= 0]
+    splits = splits[:: 1 + len(splits) // n]
+    more = rows[np.resize(np.arange(n), len(splits))]
+    for row, (j, threshold) in zip(more, splits):
+        row[j] = threshold
+    places += [f"a row with {threshold!s} in column {j}" for j, threshold in splits]
+    return np.concatenate([rows, more]), places
 
 
 def values_of(column: Any) -> NDArray[Any]:

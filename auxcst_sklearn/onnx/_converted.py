@@ -48,8 +48,10 @@ from ._graph import (
 # Of an example: not 0 or 1, which torch treats as constants.
 N_ROWS = 3
 # Their trees read float32.
-FORESTS = (RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier)
-SINGLE = (*FORESTS, AdaBoostClassifier, GradientBoostingClassifier)
+SINGLE = (
+    *(RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier),
+    *(AdaBoostClassifier, GradientBoostingClassifier),
+)
 
 # --------------------------------------------------------------------- columns
 
@@ -137,18 +139,22 @@ def rows_of_steps(model: Pipeline, graph: Graph, rows: GraphRows) -> GraphRows:
 def estimates(model: Any, graph: Graph, rows: GraphRows, **options: Any) -> str:
     """Probabilities, or scores with `raw_scores`, of a classifier, in float64."""
     name = type(model).__name__ + (", whose raw scores a calibrator reads," if options else "")
-    trees = _attributes(model, "tree_")
+    trees = attributes(model, "tree_")
     if any(np.isinf(tree.threshold).any() for tree in trees):
         raise ValueError(  # skl2onnx would not end
             f"{name} has trees that split missing values, which skl2onnx cannot convert. Fill "
             "them in by an imputer in a Pipeline, or use HistGradientBoostingClassifier instead."
         )
+    _round_down(trees)
     rows, gaps = coded_rows({}, graph, rows), None
-    if isinstance(model, SINGLE):
+    if (trees or isinstance(model, SINGLE)) and rows.sample.ndim > 1:
         single = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
-        # The converted trees take missing values for large numbers: they make the result unknown.
-        gaps = graph.add("ReduceSum", graph.add("Mul", graph.as_double(single), 0.0), np.array([1]))
-        rows = GraphRows(np.zeros(rows.sample.shape, np.float32), single)
+        rounded = graph.as_double(single)
+        rows = GraphRows(np.zeros(rows.sample.shape), rounded)
+        if isinstance(model, SINGLE):
+            # The converted trees take missing values for large numbers: the result is unknown.
+            gaps = graph.add("ReduceSum", graph.add("Mul", rounded, 0.0), np.array([1]))
+            rows = GraphRows(np.zeros(rows.sample.shape, np.float32), single)
     opset, chosen = {"": OPSET, "ai.onnx.ml": 3}, {id(model): options} if options else None
     value = _converted(model, graph, rows, name, opset, chosen)[1]
     for node in graph.nodes:
@@ -156,6 +162,17 @@ def estimates(model: Any, graph: Graph, rows: GraphRows, **options: Any) -> str:
             value = node.input[0]
     value = graph.as_double(value)
     return value if gaps is None else graph.add("Add", value, gaps)
+
+
+def _round_down(trees: list[Any]) -> None:
+    """Round the thresholds of trees down to float32, in which trees read rows.
+
+    A file contains float32, and the nearest one would move rows that lie on it.
+    """
+    for tree in trees:
+        nearest = tree.threshold.astype(np.float32)
+        below = np.nextafter(nearest, np.float32(-np.inf))
+        tree.threshold[:] = np.where(nearest > tree.threshold, below, nearest)
 
 
 def _converted(
@@ -172,7 +189,7 @@ def _converted(
         ) from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     graph.converted += [type(step).__name__ for step in steps]
-    for values in _attributes(model, "statistics_"):
+    for values in attributes(model, "statistics_"):
         if values.dtype.kind == "f":
             graph.imputed.update(zip(values.astype(np.float32).tolist(), values.tolist()))
     converted = version_converter.convert_version(converted, OPSET)
@@ -206,7 +223,7 @@ def _missing_category(model: Any) -> str:
 
     It takes the string for the category, where Python has None or NaN.
     """
-    encoders = _attributes(model, "categories_")
+    encoders = attributes(model, "categories_")
     levels = [level for encoder in encoders for level in np.concatenate(encoder)]
     names = {str(level) for level in levels if level is None or level != level}
     if len(names) != 1 or not (names | {""}).isdisjoint(levels):
@@ -214,7 +231,7 @@ def _missing_category(model: Any) -> str:
     return names.pop()
 
 
-def _attributes(model: Any, name: str) -> list[Any]:
+def attributes(model: Any, name: str) -> list[Any]:
     """A fitted attribute of all models inside of a model that have it."""
     return [vars(part)[name] for part in walk(model) if name in getattr(part, "__dict__", ())]
 

@@ -79,7 +79,18 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         -------
         display : object
             The drawn display.
+
+        Raises
+        ------
+        TypeError
+            If `y_pred`, `classes` or `decisions` are passed, which the estimator determines.
         """
+        if passed := [name for name in ("y_pred", "classes", "decisions") if name in kwargs]:
+            raise TypeError(
+                f"{' and '.join(passed)} cannot be passed to from_estimator, because the estimator "
+                "determines them; expected costs in the order of its classes_ and decisions_, or "
+                "with labels. from_predictions takes predictions and labels of your own."
+            )
         source: Any = cost
         if cost is None and cost_matrix is None:
             estimator, X, source = with_own_costs(estimator, X, y)

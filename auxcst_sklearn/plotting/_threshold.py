@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import check_row_order, shorten
 from .._checks.nesting import final_estimator
+from ..costs._account import expected_cost
 from ..costs._evaluation import decisions_of, evaluated, read_scored, with_own_costs
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 
@@ -61,8 +62,10 @@ class CostThresholdDisplay:
     Notes
     -----
     With one cost matrix for all samples, the expected cost is minimised by predicting positive if
-    the probability is at least ``(fp - tn) / (fp - tn + fn - tp)``, the Bayes threshold. Here fp,
-    fn, tp and tn are the costs of the four outcomes. This is optimal for true probabilities. If the
+    the probability is above ``(fp - tn) / (fp - tn + fn - tp)``, the Bayes threshold. Here fp, fn,
+    tp and tn are the costs of the four outcomes. At the threshold, both decisions have the same
+    expected cost. `bayes_cost` and `bayes_alert_rate` are then those of the first decision, which
+    is what `predict` and `decide` take. This is optimal for true probabilities. If the
     threshold with the lowest cost is far from it, the estimated probabilities are not calibrated.
     If each sample has its own matrix, it has its own Bayes threshold. A single threshold may then
     be more expensive.
@@ -153,7 +156,7 @@ class CostThresholdDisplay:
         axes_of_costs = estimator.classes_, decisions_of(estimator)
         costs = _BinaryCosts.of(y, read, None, *axes_of_costs, pos_label, sample_weight)
         p = probabilities(estimator, X, np.asarray(estimator.classes_))
-        return cls._of(p[:, costs.positive], costs).plot(**plot_kw)
+        return cls._of(p, costs).plot(**plot_kw)
 
     @classmethod
     def from_predictions(
@@ -203,15 +206,15 @@ class CostThresholdDisplay:
         """
         check_row_order(y_true=y_true, y_proba=y_proba, cost=cost)
         costs = _BinaryCosts.of(y_true, cost, cost_matrix, classes, None, pos_label, sample_weight)
-        return cls._of(y_proba, costs).plot(**plot_kw)
+        check_consistent_length(costs.costs, y_proba)
+        positive = check_probability(column_or_1d(y_proba), "y_proba", (len(costs.costs),))
+        p = np.column_stack([1 - positive, positive])
+        return cls._of(p if costs.positive else p[:, ::-1], costs).plot(**plot_kw)
 
     @classmethod
-    def _of(cls, y_proba: ArrayLike, costs: _BinaryCosts) -> CostThresholdDisplay:
-        check_consistent_length(costs.costs, y_proba)
-        probability = check_probability(column_or_1d(y_proba), "y_proba", (len(costs.costs),))
-        pos_label = costs.classes[costs.positive]
-        bayes: dict[str, Any] = {**costs.bayes(probability), "pos_label": pos_label}
-        return cls(*costs.curve(probability), **bayes)
+    def _of(cls, p: NDArray[np.float64], costs: _BinaryCosts) -> CostThresholdDisplay:
+        bayes: dict[str, Any] = {**costs.bayes(p), "pos_label": costs.classes[costs.positive]}
+        return cls(*costs.curve(p[:, costs.positive]), **bayes)
 
     def plot(
         self, ax: Axes | None = None, *, xscale: Literal["linear", "log"] = "linear"
@@ -291,15 +294,16 @@ def _paid(cost: float, alert_rate: float | None) -> str:
 class _BinaryCosts(NamedTuple):
     """Costs of both decisions for each sample (n, 2), and the matrices of the Bayes decision.
 
-    Columns follow `classes`, in which `positive` is the place of the positive class. `matrix` is
-    one matrix for all samples, or one for each sample (n, 2, 2). It is None if only the costs of
-    the true class are known.
+    `positive` is the place of the positive class in `classes`, and `alert` the column of the
+    decision above the threshold. `matrix` is one matrix for all samples, or one for each sample (n,
+    2, 2). It is None if only the costs of the true class are known.
     """
 
     costs: NDArray[np.float64]
     weight: NDArray[np.float64]
     classes: NDArray[Any]
     positive: int
+    alert: int
     matrix: NDArray[np.float64] | None
 
     @classmethod
@@ -313,7 +317,7 @@ class _BinaryCosts(NamedTuple):
         pos_label: Any,
         weight: Any,
     ) -> _BinaryCosts:
-        """Check what the caller passes; the columns of other decisions get the order of classes."""
+        """Check what the caller passes."""
         costs, _, weights = evaluated({"y_true": y}, cost, cost_matrix, classes, decisions, weight)
         labels = costs.classes
         if len(labels) != 2 or len(costs.decisions) != 2:
@@ -327,6 +331,7 @@ class _BinaryCosts(NamedTuple):
         positive = _positive_class(pos_label, labels)
         matrix = costs.values if costs.per_class else costs.matrices
         vectors, weights = costs.vectors(), np.ones(len(costs)) if weights is None else weights
+        alert = positive
         if costs.other_decisions is not None:
             means = [np.average(vectors[costs.label == k], axis=0) for k in (0, 1)]
             if matrix is not None:
@@ -338,9 +343,8 @@ class _BinaryCosts(NamedTuple):
                     "both classes on average; expected costs of which each class has its own "
                     "best decision."
                 )
-            if cheaper[0] == 1:
-                vectors, matrix = vectors[:, ::-1], None if matrix is None else matrix[..., ::-1]
-        return cls(vectors, weights, labels, positive, matrix)
+            alert = int(cheaper[positive])
+        return cls(vectors, weights, labels, positive, alert, matrix)
 
     def curve(self, probability: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Thresholds, and for each the mean cost and the fraction predicted positive.
@@ -348,7 +352,7 @@ class _BinaryCosts(NamedTuple):
         The thresholds are the distinct probabilities in ascending order, and infinity.
         """
         thresholds, place = np.unique(probability, return_inverse=True)
-        negative, positive = (self.weight * self.costs[:, k] for k in self._order())
+        negative, positive = (self.weight * self.costs[:, k] for k in (1 - self.alert, self.alert))
 
         def of_those_above(values: NDArray[Any]) -> NDArray[Any]:
             of_each = np.bincount(place, values, minlength=len(thresholds))
@@ -358,30 +362,20 @@ class _BinaryCosts(NamedTuple):
         total = negative.sum() + of_those_above(positive - negative)
         return np.append(thresholds, np.inf), total / weight[0], weight / weight[0]
 
-    def bayes(self, probability: NDArray[Any]) -> dict[str, float | None]:
+    def bayes(self, probability: NDArray[np.float64]) -> dict[str, float | None]:
         """Threshold (if there is a single one), mean cost and alert rate of the Bayes decision."""
         if self.matrix is None:
             return {}
-        n, p = self._order()
-        alarm = self.matrix[..., n, p] - self.matrix[..., n, n]
-        miss = self.matrix[..., p, n] - self.matrix[..., p, p]
+        more = self.matrix[..., self.alert] - self.matrix[..., 1 - self.alert]  # of an alert
+        alarm, miss = more[..., 1 - self.positive], -more[..., self.positive]
         has_threshold = self.matrix.ndim == 2 and alarm + miss > 0
-        threshold = float(alarm / (alarm + miss)) if has_threshold else None
-        if threshold is not None:
-            is_positive = probability >= threshold
-        else:  # ties are broken as in argmin
-            cheaper = np.less if p else np.less_equal
-            is_positive = cheaper((1 - probability) * alarm, probability * miss)
-        chosen = self.costs[np.arange(len(probability)), np.where(is_positive, p, n)]
+        chosen = expected_cost(probability, self.matrix).argmin(axis=1)  # as models decide
+        paid = self.costs[np.arange(len(chosen)), chosen]
         return {
-            "bayes_threshold": threshold,
-            "bayes_cost": float(np.average(chosen, weights=self.weight)),
-            "bayes_alert_rate": float(np.average(is_positive, weights=self.weight)),
+            "bayes_threshold": float(alarm / (alarm + miss)) if has_threshold else None,
+            "bayes_cost": float(np.average(paid, weights=self.weight)),
+            "bayes_alert_rate": float(np.average(chosen == self.alert, weights=self.weight)),
         }
-
-    def _order(self) -> tuple[int, int]:
-        """Columns of the negative and of the positive class."""
-        return 1 - self.positive, self.positive
 
 
 def _positive_class(pos_label: Any, classes: NDArray[Any]) -> int:

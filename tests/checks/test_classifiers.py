@@ -9,10 +9,12 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, MinMaxScaler, StandardScaler
+from sklearn.svm import LinearSVC
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.decisions import adjust_prior, estimate_prior
@@ -187,16 +189,54 @@ BY_LABEL = np.argsort(Y, kind="stable")
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
 def test_calibration_needs_all_classes_in_each_fold(calibration):
     rows, y = X[BY_LABEL], NAMES[Y[BY_LABEL]]
-    calibrated = CalibratedClassifierCV(GaussianNB(), method=calibration, cv=KFold(3))
-    own = rule(GaussianNB(), calibration=calibration, cv=KFold(3))
-    for model in (own, rule(calibrated), ensemble(calibrated, cv=[(np.arange(600), BY_LABEL)])):
-        with pytest.raises(ValueError, match="A fold for calibration lacks the classes"):
-            model.fit(rows, y)
+    with pytest.raises(ValueError, match="A fold for calibration lacks the classes"):
+        rule(GaussianNB(), calibration=calibration, cv=KFold(3)).fit(rows, y)
     shuffled = KFold(3, shuffle=True, random_state=0)
     rule(GaussianNB(), calibration=calibration, cv=shuffled).fit(rows, y)
-    once = CalibratedClassifierCV(GaussianNB(), cv=KFold(100), ensemble=False)
-    found = rule(once).fit(rows, y).predict_proba(X)
-    np.testing.assert_allclose(found.mean(0), np.bincount(Y) / 600, atol=0.03)
+
+
+class Recorded(KFold):
+    """Draws other folds at each call, and keeps those of the last one."""
+
+    def split(self, X, y=None, groups=None):
+        self.folds = [*super().split(X, y, groups)]
+        return iter(self.folds)
+
+
+def test_the_folds_that_are_checked_calibrate():
+    rare = np.where(np.arange(600) < 12, 2, Y % 2)
+    cv, n_refused = Recorded(5, shuffle=True, random_state=np.random.RandomState(0)), 0
+    for _ in range(20):
+        try:
+            rule(GaussianNB(), cost_matrix=None, calibration="sigmoid", cv=cv).fit(X, rare)
+        except ValueError:
+            n_refused += 1
+            assert any(len(set(rare[rows])) < 3 for fold in cv.folds for rows in fold)
+        else:
+            assert all(len(set(rare[rows])) == 3 for fold in cv.folds for rows in fold)
+    assert 0 < n_refused < 20
+
+
+def test_samples_without_weight_calibrate_no_class():
+    cv = StratifiedKFold(3)
+    _, unseen = next(cv.split(X, Y))
+    weight = np.ones(600)
+    weight[unseen[Y[unseen] == 1]] = 0
+    model = rule(GaussianNB(), calibration="sigmoid", cv=cv)
+    with pytest.raises(ValueError, match=r"lacks the classes \[1\]"):
+        model.fit(X, Y, sample_weight=weight)
+    weight = np.where(Y == 1, 0.0, 1.0)  # a class without any weight is none
+    rule(GaussianNB(), calibration="sigmoid", cv=cv).fit(X, Y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("routes", [False, True])
+@pytest.mark.parametrize("cv", [GroupKFold(3), None])
+def test_the_folds_of_the_calibration_keep_groups_together(cv, routes):
+    groups = np.arange(600) // 3
+    with sklearn.config_context(enable_metadata_routing=routes):
+        model = rule(GaussianNB(), calibration="sigmoid", cv=cv).fit(X, Y, groups=groups)
+    for seen, unseen in model.estimator_.cv:
+        assert not set(groups[seen]) & set(groups[unseen])
 
 
 @pytest.mark.parametrize("compared", [False, True])
@@ -214,16 +254,20 @@ def test_folds_for_calibration_get_the_groups(compared):
 
 
 @pytest.mark.skipif(SKLEARN < (1, 8), reason="needs scikit-learn 1.8")
-def test_the_temperature_of_scikit_learn_needs_codes_or_strings_wherever_it_is():
-    calibrated = CalibratedClassifierCV(GaussianNB(), method="temperature", cv=2)
-    inside = make_pipeline(StandardScaler(), calibrated)
-    for call in (
-        lambda: rule(inside, classes=[0, 1, 2, 3], cost_matrix=None).fit(X, Y + 1),
-        lambda: ensemble(inside).fit(X, Y + 1),
-        lambda: compare_costs({"a": inside}, X, Y + 1, cost_matrix=MATRIX, cv=2),
-    ):
-        with pytest.raises(ValueError, match=r"wrong for the labels \[1, 2, 3\]; expected 0"):
-            call()
+def test_the_temperature_of_scores_needs_codes_or_strings():
+    model = rule(LinearSVC(), calibration="temperature")
+    with pytest.raises(ValueError, match=r"wrong for the labels \[1, 2, 3\]; expected 0"):
+        model.fit(X, Y + 1)
+    expected = model.fit(X, Y).predict_proba(X)
+    np.testing.assert_allclose(model.fit(X, (Y + 1).astype(str)).predict_proba(X), expected)
+
+
+@pytest.mark.skipif(SKLEARN < (1, 8), reason="needs scikit-learn 1.8")
+def test_the_fault_of_scikit_learn_that_the_guide_describes():
+    """If this fails, the error above and the paragraph of the guide are no longer needed."""
+    calibrated = CalibratedClassifierCV(GaussianNB(), method="temperature", cv=3)
+    losses = [log_loss(y, calibrated.fit(X, y).predict_proba(X)) for y in (Y, Y + 1)]
+    assert losses[1] > 1.5 * losses[0]
 
 
 # ---------------------------------------------------------------------- class frequencies
@@ -254,6 +298,8 @@ OTHER_FREQUENCIES = {
     "in votes": VotingClassifier([("a", BALANCED)], voting="soft"),
     "in a grid": GridSearchCV(LogisticRegression(), {"class_weight": ["balanced"]}, cv=2),
     "frequencies of the user": GaussianNB(priors=[0.5, 0.5]),
+    "frequencies of counts": make_pipeline(MinMaxScaler(), MultinomialNB(class_prior=[0.5, 0.5])),
+    "frequencies of bits": BernoulliNB(class_prior=[0.9, 0.1]),
     "equal frequencies": make_pipeline(MinMaxScaler(), MultinomialNB(fit_prior=False)),
 }
 

@@ -292,3 +292,10 @@ def test_blocks_with_more_classes_than_decisions():
     costs = pd.DataFrame(np.arange(8.0).reshape(4, 2), columns=["home", "ward"])
     model = small_mlp(cost_matrix=costs).partial_fit(X, y, classes=[0, 1, 2, 3])
     assert set(model.decide(X)) <= {"home", "ward"}
+
+
+def test_the_warning_of_costs_that_did_not_arrive_has_their_shape(data):
+    X, y = data
+    model = small_mlp(decisions=COSTS.columns).fit(X, y, cost=matrices(90))
+    with pytest.warns(UserWarning, match=r"Pass cost= of shape \(n_samples, 3, 5\)"):
+        model.decide(X)

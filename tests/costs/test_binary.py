@@ -48,7 +48,7 @@ def test_cost_vectors_take_the_row_of_the_true_class():
         ({"fn_cost": [[1]]}, r"fn_cost has shape \(1, 1\)"),
         ({"tp_cost": "free"}, "tp_cost cannot be read as numbers"),
         ({"pos_label": np.array(["fraud", "good"])}, "pos_label=.* is not among the classes"),
-        ({"fn_cost": np.ma.masked_greater([1.0, 1e9], 2)}, "fn_cost .* contains masked values"),
+        ({"fn_cost": np.ma.masked_greater([1.0, 1e9], 2)}, "fn_cost .* contains 1 masked values"),
         ({"fn_cost": np.array([1j])}, "fn_cost .* of type complex128"),
         ({"fn_cost": np.array(["2026-01-01"], "M8[D]")}, "fn_cost .* of type datetime64"),
     ],

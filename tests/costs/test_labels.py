@@ -12,6 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import LabelledCosts, cost_vectors
+from auxcst_sklearn.decisions import adjust_prior, assign
 from auxcst_sklearn.metrics import compare_costs, cost_scorer, make_cost_scorer, mean_cost
 from tests.factories import small_mlp
 
@@ -63,7 +64,13 @@ LABELS = {
     "numpy's scalars": ([1, 2, 3], list, lambda labels: [np.int8(label) for label in labels]),
 }
 FORMS = {
-    "cost_matrix": {"frame": pd.DataFrame, "labelled": LabelledCosts},
+    "cost_matrix": {
+        "frame": pd.DataFrame,
+        "labelled": LabelledCosts,
+        "list of rows": lambda values, *axes: [
+            row for _, row in pd.DataFrame(values, *axes).iterrows()
+        ],
+    },
     "cost": {
         "labelled": LabelledCosts,
         "list of labelled": lambda values, *axes: [*LabelledCosts(values, *axes)],
@@ -73,6 +80,7 @@ FORMS = {
         "frame": lambda values, _, columns: pd.DataFrame(values, [*map(str, range(N))], columns),
         "labelled": lambda values, _, columns: LabelledCosts(values, None, columns),
         "list of labelled": lambda values, _, columns: [*LabelledCosts(values, None, columns)],
+        "list of rows": lambda values, _, columns: [pd.Series(row, columns) for row in values],
     },
 }
 CALLERS = {
@@ -400,3 +408,88 @@ def test_a_matrix_that_is_changed_in_place_is_warned_of():
     matrix[0, 1] = 99
     with pytest.warns(UserWarning, match="cost_matrix has changed"):
         fitted.predict(X)
+
+
+# ------------------------------------------------------------------- other types of tables
+
+
+@pytest.mark.parametrize("kind", ["pyarrow.Table", "pyarrow.RecordBatch", "polars.DataFrame"])
+@pytest.mark.parametrize("argument", ["cost", "cost_matrix"])
+def test_tables_of_other_libraries_are_matched_by_their_columns(kind, argument):
+    library, name = kind.split(".")
+    library = pytest.importorskip(library)
+    make = getattr(library, name)
+    make = make if library.__name__ == "polars" else make.from_pydict
+    y = np.array(["fraud", "honest"])[np.arange(10) % 2]
+    frame = pd.DataFrame([[0.0, 5.0], [100.0, 0.0]], ["honest", "fraud"], ["honest", "fraud"])
+    frame = frame.loc[y] if argument == "cost" else frame
+    table = make({name: frame[name].to_numpy() for name in frame})
+    always = np.full(10, "fraud")
+    assert mean_cost(y, always, **{argument: table}) == mean_cost(y, always, **{argument: frame})
+
+
+def test_the_remedy_for_labels_works_for_every_table():
+    """Columns of polars are texts, which never equal numbers."""
+    pl = pytest.importorskip("polars")
+    table = pl.DataFrame({"0": [0.0, 9.0], "1": [1.0, 0.0]})
+    with pytest.raises(ValueError, match=r"LabelledCosts\(np.asarray\(costs\), classes, decisions"):
+        rule(cost_matrix=table).fit(X, CODES % 2)
+    costs = LabelledCosts(np.asarray(table), [0, 1], [0, 1])
+    found = rule(cost_matrix=costs).fit(X, CODES % 2).cost_matrix_
+    np.testing.assert_array_equal(found, [[0, 1], [9, 0]])
+
+
+def test_rows_without_names_are_no_classes():
+    rows = [pd.Series(row, [0, 1, 2]) for row in MATRIX]
+    with pytest.raises(ValueError, match=r"the classes are \[None, None, None\]"):
+        mean_cost(CODES, CODES, cost_matrix=rows)
+
+
+# --------------------------------------------------------------------- subclasses of arrays
+
+
+class Squares(np.ndarray):
+    """Computes otherwise than an array."""
+
+    def __mul__(self, other):
+        return np.asarray(self) ** 2
+
+    def sum(self, *args, **kwargs):
+        return 0
+
+
+ARRAYS = {
+    "matrix": np.matrix,
+    "own": lambda values: np.array(values).view(Squares),
+    "masked, with no gap": np.ma.masked_array,
+    "list of arrays": list,
+}
+READERS = {
+    "labelled": lambda M: LabelledCosts(M, [0, 1, 2], [0, 1, 2]).values,
+    "labelled in a metric": lambda M: mean_cost(
+        CODES, other(CODES), cost_matrix=LabelledCosts(M, [0, 1, 2], [0, 1, 2])
+    ),
+    "assign": lambda M: assign(M, {1: 1}),
+    "metric": lambda M: mean_cost(CODES, other(CODES), cost_matrix=M),
+    "vectors": lambda M: cost_vectors(CODES, M),
+    "rule": lambda M: rule(cost_matrix=M).fit(X, CODES).predict_cost(X),
+    "when deciding": lambda M: rule().fit(X, CODES).predict_cost(X, cost=M),
+    "prior": lambda P: adjust_prior(P, [0.2, 0.3, 0.5], [0.5, 0.3, 0.2]),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("array", ARRAYS)
+def test_subclasses_of_arrays_are_arrays(array, reader):
+    values = MATRIX / MATRIX.sum(axis=1, keepdims=True)  # also probabilities
+    expected, found = (READERS[reader](M) for M in (values, ARRAYS[array](values)))
+    assert type(found) is type(expected)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+@pytest.mark.parametrize("form", [lambda M: M, list], ids=["array", "list of rows"])
+@pytest.mark.parametrize("reader", READERS)
+def test_masked_values_are_refused_by_every_reader(reader, form):
+    masked = np.ma.array(MATRIX / 18, mask=MATRIX == 7)
+    with pytest.raises((TypeError, ValueError), match="contains 1 masked values"):
+        READERS[reader](form(masked))

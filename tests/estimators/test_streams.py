@@ -1,12 +1,15 @@
 """`fit` on a sample and then `partial_fit`: rows that come in blocks."""
 
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
 import pytest
+from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxMLP
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxNet
+from auxcst_sklearn.losses import CrossEntropy
 
 COST = [[0, 1, 5], [2, 0, 1], [10, 4, 0]]
 N = 1200
@@ -23,6 +26,10 @@ def data():
 def mlp(**parameters):
     given = {"width": 16, "n_networks": 2, "random_state": 0, "cost_matrix": COST}
     return CostSensitiveAuxMLP(**{**given, "max_epochs": 1, **parameters})
+
+
+def pickle_copy(model):
+    return pickle.loads(pickle.dumps(model))
 
 
 def cut(X, y, size=100):
@@ -111,3 +118,109 @@ def test_a_block_in_the_memory_of_the_one_before(data):
         block[:] = part
         model.partial_fit(block, labels)
     np.testing.assert_array_equal(model.predict_cost(X), expected)
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+@pytest.mark.parametrize("start", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"learning_rate": 0.5},
+        {"learning_rate": 1e-9},
+        {"weight_decay": 50.0},
+        {"alpha": [5.0]},
+        {"dropout": 0.9},
+        {"dropout": 0.0},
+    ],
+    ids=str,
+)
+def test_a_stream_uses_the_parameters_of_now(data, changed, start, pickled):
+    X, y = data
+    given = {"depth": 2, "learning_rate": 1e-2, "optimizer": "adamw"}
+    known = {"classes": [0, 1, 2]} if start == "partial_fit" else {}
+    moved = []
+    for parameters in ({}, {}, changed):
+        model = getattr(mlp(**given), start)(X[:300], y[:300], **known)
+        model = pickle_copy(model) if pickled else model
+        before = model.predict_proba(X)
+        model.set_params(**parameters).partial_fit(X[300:600], y[300:600])
+        moved.append(np.abs(model.predict_proba(X) - before).max())
+    assert moved[0] == moved[1] != moved[2]
+    if changed == {"learning_rate": 1e-9}:
+        assert moved[2] < 0.5 * moved[0]
+
+
+def test_the_optimizer_of_a_stream_has_the_rate_and_the_decay_of_now(data):
+    X, y = data
+    model = mlp(learning_rate=1e-2, net_params={"optimizer__betas": (0.8, 0.99)}).fit(X, y)
+    model.set_params(learning_rate=1e-3, weight_decay=0.3).partial_fit(X, y)
+    (group,) = model.net_.optimizer_.param_groups
+    assert (group["lr"], group["weight_decay"]) == pytest.approx((1e-3, 0.3))
+    assert model.training_.learning_rate == 1e-3
+    model = mlp(net_params={"optimizer__weight_decay": 0.1}).fit(X, y)
+    model.set_params(weight_decay=0.3).partial_fit(X, y)
+    assert model.net_.optimizer_.param_groups[0]["weight_decay"] == 0.1  # as in fit
+
+
+@pytest.mark.parametrize("start", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"loss": "squared"},
+        {"loss": CrossEntropy(smoothing=0.2)},
+        {"aux_loss": "cross_entropy"},
+        {"optimizer": "sgd"},
+        {"net_params": {"optimizer__betas": (0.5, 0.9)}},
+        {"depth": 3, "width": 8},
+        {"activation": "tanh"},
+        {"n_networks": 1},
+        {"standardize": True},
+        {"precision": "bf16"},
+    ],
+    ids=str,
+)
+def test_parameters_that_made_the_net_of_a_stream_must_stay(data, changed, start):
+    X, y = data
+    model = mlp(depth=2)
+    known = {"classes": [0, 1, 2]} if start == "partial_fit" else {}
+    getattr(model, start)(X[:300], y[:300], **known)
+    before, kept = model.predict_proba(X), model.get_params(deep=False)
+    model.set_params(**changed)
+    with pytest.raises(ValueError, match=f"{', '.join(sorted(changed))} changed since the first"):
+        model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    model.set_params(**{name: kept[name] for name in changed}).partial_fit(X, y)
+    model.set_params(**changed).fit(X, y)
+
+
+def test_heads_of_a_stream_stay_on_their_layers(data):
+    X, y = data
+    model = mlp(depth=4, alpha=[0.2, 0, 0.1]).fit(X, y)
+    model.set_params(alpha=[0.4, 0, 3]).partial_fit(X, y)
+    np.testing.assert_allclose(model.net_.criterion_.alphas.ravel(), [0.4, 3, 1])
+    for alpha in (0.2, [0.4, 3, 0], 0, lambda n: [1] * n):
+        with pytest.raises(ValueError, match="alpha=.* has heads on other layers"):
+            model.set_params(alpha=alpha).partial_fit(X, y)
+
+
+@pytest.mark.parametrize("copy", [pickle_copy, deepcopy])
+def test_copies_of_streams_go_on(data, copy):
+    """Modules, losses with tensors, functions and arrays among the parameters are the same."""
+    X, y = data
+    module = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+    model = CostSensitiveAuxNet(module, pretrained=False, max_epochs=1, hidden_layers=["1"])
+    model.fit(X, y)
+    copy(model).partial_fit(X, y)
+    model = copy(mlp(depth=2, width=np.array([8, 8]), loss=CrossEntropy()).fit(X, y))
+    model.set_params(width=[8, 8], loss=CrossEntropy()).partial_fit(X, y)
+
+
+def test_parameters_without_a_role_in_streams_may_change(data):
+    X, y = data
+    model, other = (mlp(learning_rate=1e-2).fit(X, y) for _ in range(2))
+    other.set_params(
+        max_epochs=7, schedule="one_cycle", early_stopping=False, patience=3, ema_epochs=1.0,
+        validation_fraction=0.5, random_state=5, warm_start=True, checkpoint_every=4,
+    )  # fmt: skip
+    expected, found = (m.partial_fit(X, y).predict_proba(X) for m in (model, other))
+    np.testing.assert_array_equal(found, expected)

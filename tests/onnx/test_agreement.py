@@ -45,6 +45,12 @@ AGREES = {
     "boosting of stumps": AdaBoostClassifier(n_estimators=5),
     "vote": VotingClassifier(MIXED[::2], voting="soft", flatten_transform=False),
     "bag of columns": BaggingClassifier(LogisticRegression(), n_estimators=3, max_features=0.5),
+    "bag of trees": BaggingClassifier(n_estimators=2, random_state=0),
+    "bag of forests": BaggingClassifier(FOREST, n_estimators=2, random_state=0),
+    "bag of boosting": BaggingClassifier(
+        GradientBoostingClassifier(n_estimators=5, random_state=0), n_estimators=2, random_state=0
+    ),
+    "calibrated forest": CalibratedClassifierCV(FOREST, method="sigmoid"),
     "stack": StackingClassifier(MIXED, cv=2),
     "stack of raw scores": StackingClassifier(MIXED[:2], SHALLOW, cv=2, passthrough=True),
     "one for each class": OneVsRestClassifier(LogisticRegression()),
@@ -52,7 +58,6 @@ AGREES = {
 REFUSED = {
     "neighbours": NEIGHBOURS,
     "neighbours in a bag": BaggingClassifier(NEIGHBOURS, n_estimators=2),
-    "bag of trees": BaggingClassifier(n_estimators=2, random_state=0),
     "vote of trees": VotingClassifier(MIXED[1:], voting="soft", flatten_transform=False),
     "products": make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression()),
 }
@@ -74,7 +79,7 @@ def test_files_of_ensembles_agree(classifier, n_classes):
 @pytest.mark.parametrize("name", REFUSED)
 def test_files_that_differ_or_do_not_load_are_refused(name, n_classes):
     model = fitted(REFUSED[name], n_classes)
-    rows = with_unusual(X[:50], missing=name == "bag of trees")  # which takes them
+    rows = with_unusual(X[:50])
     with pytest.raises(ValueError, match=r"The file (differs|cannot be run).*Other packages conv"):
         to_onnx(model, rows)
 
@@ -99,6 +104,9 @@ TREES = {
     "tree": DecisionTreeClassifier(random_state=0),
     "stumps": AdaBoostClassifier(n_estimators=3, random_state=0),
     "calibrated": GradientBoostingClassifier(n_estimators=2),
+    "bagged forests": BaggingClassifier(FOREST, n_estimators=3, random_state=0),
+    "bagged boosting": BaggingClassifier(GradientBoostingClassifier(n_estimators=2), 2),
+    "stacked": StackingClassifier([("tree", DecisionTreeClassifier(random_state=0))], cv=2),
 }
 
 
@@ -107,10 +115,22 @@ def test_trees_compare_in_single_precision(name):
     """New values lie at the thresholds, half-way between those of the training."""
     x = np.repeat([[0.5, 0.1], [0.9, 0.3], [0.5, 0.3]], 40, axis=0)
     new = np.array([[0.7, 0.2], [0.6, 0.2], [0.8, 0.2], [0.7, 0.1]])
+    new = np.vstack([new, np.nextafter(new, 0), np.nextafter(new, 1), new.astype(np.float32)])
     calibration = "sigmoid" if name == "calibrated" else None
     model = Rule(TREES[name], calibration=calibration, cv=2).fit(x, np.repeat([0, 1, 0], 40))
 
     assert_agrees(model, new, to_onnx(model, with_unusual(x)), sure=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_thresholds_between_two_neighbouring_floats(dtype):
+    """The threshold is between two numbers of float32, and the nearest one may be the larger."""
+    below = np.linspace(0.3, 0.9, 7).astype(np.float32)
+    for a in below:
+        x = np.repeat([[a], [np.nextafter(a, np.float32(1))]], 40, axis=0).astype(dtype)
+        for classifier in (FOREST, BaggingClassifier(FOREST, n_estimators=2, random_state=0)):
+            model = Rule(classifier).fit(x, np.repeat([0, 1], 40))
+            assert_agrees(model, x, to_onnx(model, x[:2]), sure=0)
 
 
 def test_a_file_that_onnxruntime_cannot_load_is_refused():

@@ -191,3 +191,11 @@ def test_benefits_and_costs_differ_in_colour():
     red, _, blue, _ = display.im_.cmap(display.im_.norm(display.confusion_matrix.min()))
     assert blue > red
     assert plain.im_.cmap.name == "Blues"
+
+
+@pytest.mark.parametrize("name", ["classes", "y_pred", "decisions"])
+def test_what_the_estimator_determines_cannot_be_passed(data, name):
+    X, y = data
+    model = LogisticRegression().fit(X, y)
+    with pytest.raises(TypeError, match=rf"^{name} cannot be passed to from_estimator"):
+        from_estimator(model, X, y, cost_matrix=COST_MATRIX, **{name: y})

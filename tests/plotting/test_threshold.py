@@ -4,9 +4,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import binary_cost_matrices
@@ -202,12 +205,38 @@ def test_a_class_that_does_not_occur_can_be_named():
     assert display.mean_cost.tolist() == pytest.approx([6, 3.5, 1])
 
 
-def test_probabilities_at_the_bayes_threshold_are_positive():
-    p = [0.2, 0.2, 0.2, 0.9]
-    display = from_predictions([0, 0, 1, 1], p, cost_matrix=[[0, 1], [4, 0]])
-    assert display.bayes_threshold == display.thresholds[0] == 0.2
-    assert display.bayes_cost == display.mean_cost[0] == 0.5
-    assert display.bayes_alert_rate == 1
+COARSE = {
+    "neighbours": KNeighborsClassifier(5),
+    "forest": RandomForestClassifier(10, max_depth=3, random_state=0),
+    "tree": DecisionTreeClassifier(min_samples_leaf=5, random_state=0),
+}
+
+
+@pytest.mark.parametrize("decisions", [None, ["pass", "stop"], ["stop", "pass"]], ids=str)
+@pytest.mark.parametrize("costs", [[[0, 1], [4, 0]], [[0, 1], [1, 0]], [[0, 0], [4, 0]]], ids=str)
+@pytest.mark.parametrize("classifier", COARSE)
+def test_where_probabilities_tie_displays_decide_as_models(classifier, costs, decisions):
+    """Few distinct probabilities are often at the threshold, which may be 0."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = (X[:, 0] + rng.normal(size=600) > 1).astype(int)
+    if decisions == ["stop", "pass"] and costs == [[0, 0], [4, 0]]:
+        pytest.skip("the first decision is the cheaper one for both classes")
+    costs = np.array(costs, float)[:, :: -1 if decisions and decisions[0] == "stop" else 1]
+    model = BayesMinimumRiskClassifier(COARSE[classifier], cost_matrix=costs, decisions=decisions)
+    model.fit(X[:300], y[:300])
+    X, y = X[300:], y[300:]
+    chosen, p = model.decide(X), model.predict_proba(X)[:, 1]
+    alerts = (chosen == (1 if decisions is None else "stop")).mean()
+    each = np.broadcast_to(costs, (300, 2, 2))
+    for pos_label in (0, 1):
+        for given in ({"cost_matrix": costs}, {"cost": each}):
+            display = from_estimator(model, X, y, **given, pos_label=pos_label)
+            assert display.bayes_cost == pytest.approx(-model.score(X, y))
+            assert display.bayes_alert_rate == pytest.approx(alerts if pos_label else 1 - alerts)
+            if decisions is None:
+                of_p = from_predictions(y, p if pos_label else 1 - p, **given, pos_label=pos_label)
+                assert of_p.bayes_alert_rate == display.bayes_alert_rate
 
 
 def test_of_two_decisions_the_one_for_the_positive_class_is_above_the_threshold():

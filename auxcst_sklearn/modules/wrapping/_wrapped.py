@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import prod
 from typing import Any
 
 import torch
@@ -99,9 +100,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         self.heads = nn.ModuleDict()
         n_weights = min(HEADS_SHARE * trace.n_multiplications, HEADS_WEIGHTS)
         n_features = int(n_weights / max(1, len(self._calls)) / n_classes)  # of each head
-        gradients = [0.0]
+        gradients, has_steps = [0.0], isinstance(inputs, NamedRows) and bool(inputs.layout.masks)
         for i, call in enumerate(self._calls, start=1):
-            reads = _head_reads(trace, call, head_input, head_gradient, n_features)
+            reads = _head_reads(trace, call, head_input, head_gradient, n_features, has_steps)
             self.heads[f"hidden{i}"] = head = CostHead(n_classes=n_classes, **reads)
             gradients.append(head.gradient)
         self.head_gradient = max(gradients)
@@ -291,15 +292,21 @@ def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
 
 
 def _head_reads(
-    trace: Trace, call: Call, head_input: HeadInput, gradient: float | None, n_features: int
+    trace: Trace,
+    call: Call,
+    head_input: HeadInput,
+    gradient: float | None,
+    n_features: int,
+    has_steps: bool,
 ) -> dict[str, Any]:
     """Arguments of the head of a hidden layer: what it reads, and the gradient that it sends.
 
     "auto" reads all values of the feature maps of images, as the paper does, because their mean
     says next to nothing about the class in the first layers. Above `n_features`, it reads means of
-    windows, as small as possible. Of sequences, and of maps that are too large even so, it reads
-    the mean. Such a head sends no gradient into the module, which would otherwise learn features
-    whose mean separates the classes.
+    windows, as small as possible. Of sequences, of maps that are too large even so, and of samples
+    that have any number of steps, it reads the mean. Such a head sends no gradient into the module,
+    which would otherwise learn features whose mean separates the classes. Maps of one position are
+    vectors.
     """
     layer: Any = trace.tensor(call)
     shape, axis = layer.shape[1:], trace.axis(call)
@@ -309,7 +316,9 @@ def _head_reads(
         return {**reads, "head_input": head_input, "in_features": in_features}
     if head_input != "auto":
         return {**reads, "head_input": head_input}
-    if axis == 1 and len(shape) > 2 and gradient != 0:
+    if prod(shape) == shape[axis % (len(shape) + 1) - 1] and not has_steps:
+        return {**reads, "head_input": "mean"}
+    if axis == 1 and len(shape) > 2 and gradient != 0 and not has_steps:
         for window in range(1, max(shape[1:])):
             if n_window_means(shape, window) <= n_features:
                 return {**reads, "head_input": "flatten", "window": window}

@@ -126,3 +126,73 @@ def test_files_and_modules_compute_means_of_windows():
 
 def wide_output():
     return nn.Sequential(*convolutions(8, 8, n_inputs=1)[:-1], nn.Linear(8, 60))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_maps_of_one_position_are_vectors(d):
+    torch.manual_seed(0)
+    kind = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[d - 1]
+    layers = [kind(3, 6, 2), nn.ReLU(), kind(6, 4, 1), nn.ReLU(), nn.Flatten(), nn.Linear(4, 5)]
+    network = dress(nn.Sequential(*layers), (3, *[2] * d)).train()
+    head, _ = network.forward_heads(torch.randn(7, 3, *[2] * d))
+    head.square().sum().backward()
+    assert network.heads["hidden1"].in_features == 6
+    assert network.body[0].weight.grad.abs().sum() > 0
+
+
+class Spectra(nn.Module):
+    """Convolutions over steps and frequencies, with 1-d or 2-d maps."""
+
+    def __init__(self, d=2):
+        super().__init__()
+        kind, sides = (nn.Conv1d, 5) if d == 1 else (nn.Conv2d, 1)
+        self.d = d
+        self.first = nn.Sequential(kind(sides, 6, 3, padding=1), nn.ReLU())
+        self.second = nn.Sequential(kind(6, 6, 3, padding=1), nn.ReLU())
+        self.third = nn.Sequential(kind(6, 8, 3, padding=1), nn.ReLU())
+        self.last = nn.Linear(8, 2)
+
+    def forward(self, spectrum, attention_mask):
+        mask = attention_mask[:, None, :].float()
+        x = spectrum.mT if self.d == 1 else spectrum.unsqueeze(1)
+        mask = mask if self.d == 1 else mask.unsqueeze(-1)
+        for layer in (self.first, self.second, self.third):
+            x = layer(x * mask)
+        axes = (2,) if self.d == 1 else (2, 3)
+        return self.last((x * mask).sum(axes) / (mask.sum(axes) * (x.shape[-1] if axes[1:] else 1)))
+
+
+def spectra(n, n_steps):
+    rng, steps = np.random.default_rng(n_steps), np.arange(n_steps)
+    y = np.arange(n) % 2
+    mask = (steps < rng.integers(n_steps // 2 + 2, n_steps + 1, n)[:, None]).astype(int)
+    x = rng.normal(0, 0.5, (n, n_steps, 5)) + 2 * (steps // 3 == y[:, None] + 1)[..., None]
+    return {"spectrum": (x * mask[:, :, None]).astype("float32"), "attention_mask": mask}, y
+
+
+def lengthened(X, n):
+    more = {name: np.zeros((len(part), n, *part.shape[2:]), part.dtype) for name, part in X.items()}
+    return {name: np.concatenate([part, more[name]], axis=1) for name, part in X.items()}
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("pretrained", [False, True])  # the heads of a pretrained module vote
+def test_networks_on_sequences_take_every_length(d, pretrained):
+    X, y = spectra(120, 20)
+    longer, labels = spectra(30, 28)
+    known = {"module__d": d, "max_epochs": 2, "n_networks": 1, "alpha": 1.0, "random_state": 0}
+    model = CostSensitiveAuxNet(Spectra, pretrained=pretrained, **known).fit(X, y)
+    assert {head.head_input for head in model.net_.module_.networks[0].heads.values()} == {"mean"}
+    assert bool(model.net_.module_.head_gradient) is False
+    assert model.predict(longer).shape == (30,)
+    assert [p.shape for p in model.staged_predict(longer)] == [(30,)] * 3
+    tensors = {name: torch.from_numpy(part) for name, part in longer.items()}
+    found = model.to_module()(**tensors).detach().numpy()
+    np.testing.assert_allclose(found, model.predict_cost(longer), atol=1e-6)
+    session = onnxruntime.InferenceSession(to_onnx(model, X).SerializeToString())
+    (found,) = session.run(["cost"], longer)
+    np.testing.assert_allclose(found, model.predict_cost(longer), atol=1e-5)
+    # Padding changes nothing, also not what heads read.
+    for one, other in zip(model.staged_predict(X), model.staged_predict(lengthened(X, 7))):
+        np.testing.assert_array_equal(one, other)
+    model.partial_fit(longer, labels)
