@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ._checks.data import as_floats, check_no_mask, holds_string, is_frame
-from ._inputs.lazy_rows import unresolved
+from ._checks.lazy_rows import unresolved
 
 __all__ = ["to_memmap"]
 __dir__ = __all__.copy  # without imported names

@@ -8,8 +8,7 @@ import numpy as np
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensitiveAuxNet
-from auxcst_sklearn._inputs.samples import Sample
-from auxcst_sklearn.costs._account import Costs
+from auxcst_sklearn.costs._problem import Problem
 
 QUICK = {"random_state": 0, "device": "cpu"}
 
@@ -56,5 +55,7 @@ def training_set(X, label, cost, per_class, weight=None, matrices=None):
     """Rows with costs (K, D) of classes, or (n, D) of rows, that are not checked."""
     n_classes = len(cost) if per_class else (cost if matrices is None else matrices).shape[1]
     decisions = np.arange(cost.shape[1])
-    costs = Costs(np.arange(n_classes), decisions, cost, per_class, np.asarray(label), matrices)
-    return Sample(X, costs, weight)
+    kind = "matrix" if per_class else "vectors" if matrices is None else "matrices"
+    costs = cost if matrices is None else matrices
+    label = np.asarray(label)
+    return Problem(label, np.arange(n_classes), decisions, costs, kind, X=X, weight=weight)

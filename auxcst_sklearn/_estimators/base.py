@@ -15,7 +15,6 @@ from typing_extensions import Self
 from .._checks.calls import unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
-from .._inputs.samples import Fold, Sample
 from .._training.checkpoints import check_same, open_checkpoints
 from .._training.folds import Unseen, held_out_proba
 from .._training.loop import Training
@@ -31,6 +30,7 @@ from .._training.runtime import (
 )
 from .._training.state import FORMAT, check_format, from_state, to_state, without_training_state
 from .._training.temperature import calibrate, held_out_costs
+from ..costs._problem import Fold, Problem
 from ..costs._statistics import CostStatistics
 from .fit_steps import (
     build,
@@ -190,7 +190,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         classes: Any = None,
         folds: Sequence[Fold] | None = None,
         stream: bool = False,
-    ) -> tuple[Sample, Training]:
+    ) -> tuple[Problem, Training]:
         """Validate, prepare, build, train, calibrate, and set attributes.
 
         An ensemble passes its `folds`. The training set that is returned is in currency.
@@ -203,7 +203,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
                 self, X, y, sample_weight, cost, groups, validation, named, resume, stream=stream
             )
             if stream and resume:
-                check_block(data.costs, self._kind_of_costs)
+                check_block(data.kind, self._kind_of_costs)
                 check_stream(self._of_net, parameters_of_net(self.get_params(deep=False)))
             if processes().size > 1:
                 check_same(self, data, held_out, rng, earlier)
@@ -230,8 +230,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
     def _built(
         self,
         plan: Plan,
-        data: Sample,
-        held_out: Sample | None,
+        data: Problem,
+        held_out: Problem | None,
         inputs: Preprocessor,
         statistics: CostStatistics,
         earlier: CostNet | None,
@@ -266,11 +266,11 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
                 )
 
     def _set_fitted(
-        self, data: Sample, inputs: Preprocessor, training: Training, pretrained: dict[str, Any]
+        self, data: Problem, inputs: Preprocessor, training: Training, pretrained: dict[str, Any]
     ) -> None:
-        net, costs = training.net, data.costs
-        self.classes_, self.decisions_ = costs.classes, costs.decisions
-        self._keep_costs(costs.kind)
+        net = training.net
+        self.classes_, self.decisions_ = data.classes, data.decisions
+        self._keep_costs(data.kind)
         self._inputs, self.net_ = inputs, net
         if not training.n_before:
             self._of_net = parameters_of_net(self.get_params(deep=False))
@@ -285,20 +285,20 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         for name, value in {**inputs.attributes(), **pretrained}.items():
             setattr(self, name, value)
 
-    def _warn_if_collapsed(self, data: Sample) -> None:
+    def _warn_if_collapsed(self, data: Problem) -> None:
         """Warn if all predictions are one class, and another one would cost less."""
-        if data.costs.matrices is not None:  # decisions depend on each row's costs
+        if data.known:  # decisions depend on each row's costs
             return
         # At random, because every tenth row, say, may be of one class. Nearly always, a few rows
         # already show two decisions.
-        n, draw = len(data.costs), np.random.RandomState(0)
+        n, draw = len(data), np.random.RandomState(0)
         some = draw.randint(n, size=COLLAPSE_ROWS) if n > COLLAPSE_ROWS else draw.permutation(n)
         for rows in (some[:FIRST_ROWS], some):
             (cost,) = self.net_.predict_heads(self._inputs.transform(data.X[rows]))
             chosen = np.unique(cost.argmin(axis=1))
             if len(chosen) > 1:
                 return
-        paid = np.average(data.costs.values, axis=0, weights=data.weight_of_costs)
+        paid = np.average(data.values, axis=0, weights=data.weight_of_values)
         lost = paid - paid.min()
         if lost[chosen[0]] > COLLAPSE_MARGIN * self.net_.statistics.unit:
             classes, best = self.decisions_.tolist(), int(paid.argmin())

@@ -23,7 +23,7 @@ from .._checks.calls import BaseEstimator, MetaEstimatorMixin
 from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
 from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
 from .._checks.nesting import fit_arguments, takes_costs
-from .._inputs.samples import Sample
+from ..costs._problem import Problem
 from .calibration import (
     calibrator,
     folds_of,
@@ -44,7 +44,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
 
     The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``. The class with the
     smallest expected cost is predicted (the Bayes decision). The costs are not needed for training,
-    and a matrix for each sample may be passed at prediction time. The decision is only as good as
+    and a matrix for each data may be passed at prediction time. The decision is only as good as
     the probabilities. `fit` warns if it is more expensive than the most probable class on samples
     that the classifier has not seen.
 
@@ -58,8 +58,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         columns follow `classes_`. Costs with labels (a DataFrame, or from
         :mod:`auxcst_sklearn.costs`) are matched by label. If costs differ between samples and are
         known when deciding, pass a function. It gets the X of `fit`, `predict` and other methods
-        as it is, and returns a cost matrix for each sample. The costs of a sample must depend on
-        this sample alone. Costs of past samples are passed to `fit` instead. Without any costs,
+        as it is, and returns a cost matrix for each data. The costs of a data must depend on
+        this data alone. Costs of past samples are passed to `fit` instead. Without any costs,
         every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
@@ -181,7 +181,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             Sample weights, passed on to `estimator` if given.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
-            Cost of each prediction for each sample, or a cost matrix for each sample. Their means
+            Cost of each prediction for each data, or a cost matrix for each data. Their means
             over the classes are `cost_matrix_`, which `predict` uses if it gets no costs. An
             `estimator` of this package that has no `cost_matrix`, alone or at the end of a pipeline
             or search, also learns from them; other classifiers do not use them.
@@ -211,34 +211,36 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
-        sample = self._validate_sample(X, y, cost, sample_weight, groups, **fit_params)
+        data = self._read_problem(
+            X, y, cost, sample_weight=sample_weight, groups=groups, **fit_params
+        )
         (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
-        sample = replace(sample, X=X)
-        if sample.weight is not None:
+        data = replace(data, X=X)
+        if data.weight is not None:
             fit_params["sample_weight"] = on_host(sample_weight)
         if self._has_calibrator:
-            classifier = calibrator(classifier, self.cv, sample)
-        fit_params = self._route(classifier, sample, fit_params)
-        warn_of_many_classes(self.calibration, len(sample.costs.classes))
-        temperature = self._learn_temperature(classifier, sample, fit_params)
-        model = clone(classifier).fit(X, sample.labels, **fit_params)
+            classifier = calibrator(classifier, self.cv, data)
+        fit_params = self._route(classifier, data, fit_params)
+        warn_of_many_classes(self.calibration, len(data.classes))
+        temperature = self._learn_temperature(classifier, data, fit_params)
+        model = clone(classifier).fit(X, data.labels, **fit_params)
         self._check_probabilities(model)
         labels = as_labels(model.classes_, "classes_")
-        label_index(labels, sample.costs.classes, name="estimator.classes_")  # raises for others
-        has_weight = sample.weight is not None
+        label_index(labels, data.classes, name="estimator.classes_")  # raises for others
+        has_weight = data.weight is not None
         unknown = reweighting(model) or weights_elsewhere(has_weight, fit_params)
-        self._set_costs(sample, unknown)
+        self._set_costs(data, unknown)
         self.estimator_, self.temperature_ = model, temperature
         return self
 
-    def _route(self, classifier: Any, sample: Sample, fit_params: dict[str, Any]) -> dict[str, Any]:
+    def _route(self, classifier: Any, data: Problem, fit_params: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the `fit` of the classifier, also groups and costs of samples."""
         routes = sklearn.get_config()["enable_metadata_routing"]
         own = dict[str, Any]()
-        if sample.groups is not None:
-            own["groups"] = sample.groups
-        if sample.costs.kind != "matrix" and takes_costs(classifier):
-            own["cost"] = sample.costs.labelled()
+        if data.groups is not None:
+            own["groups"] = data.groups
+        if data.kind != "matrix" and takes_costs(classifier):
+            own["cost"] = data.labelled()
         names = {name: name for name in own} if routes else fit_arguments(classifier)
         fit_params |= {names[name]: value for name, value in own.items() if name in names}
         if not routes:
@@ -247,11 +249,11 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         return routed
 
     def _learn_temperature(
-        self, classifier: Any, sample: Sample, fit_params: dict[str, Any]
+        self, classifier: Any, data: Problem, fit_params: dict[str, Any]
     ) -> float:
         """The temperature of the probabilities, 1 for none, by rows that are not trained on."""
-        is_auto, keep = self.calibration == "auto", sample.is_weighted
-        n_classes = len(sample.costs.classes)
+        is_auto, keep = self.calibration == "auto", data.is_weighted
+        n_classes = len(data.classes)
         if is_auto and not learns_by_default(classifier, int(keep.sum()), n_classes):
             return 1.0
         if not (is_auto or self.calibration == "temperature"):
@@ -259,12 +261,12 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         if isinstance(classifier, CalibratedClassifierCV):
             return 1.0
         if isinstance(classifier, FrozenEstimator):
-            p = probabilities(classifier, sample.X, sample.costs.classes)
+            p = probabilities(classifier, data.X, data.classes)
         else:
-            folds = folds_of(self.cv, sample, one=is_auto)
-            p = unseen_probabilities(classifier, sample, folds, fit_params)
+            folds = folds_of(self.cv, data, one=is_auto)
+            p = unseen_probabilities(classifier, data, folds, fit_params)
         # Rows of weight 0 are not evidence. The array may be one that the classifier keeps.
-        return out_of_fold_temperature(np.where(keep[:, np.newaxis], p, np.nan), sample)
+        return out_of_fold_temperature(np.where(keep[:, np.newaxis], p, np.nan), data)
 
     def _classifier(self) -> BaseEstimator:
         """The unfitted classifier, wrapped for calibration if `calibration` is set."""

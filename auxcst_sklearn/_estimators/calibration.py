@@ -21,7 +21,6 @@ from .._checks.calls import warn
 from .._checks.classifiers import probabilities
 from .._checks.data import shorten
 from .._checks.nesting import chain
-from .._inputs.samples import Fold, Sample
 from .._training.geometric_mean import (
     HEATS,
     MANY_CLASSES,
@@ -29,7 +28,8 @@ from .._training.geometric_mean import (
     log_clipped,
     log_loss_of,
 )
-from ..costs._account import Costs, columns_of
+from ..costs._labels import columns_of
+from ..costs._problem import Fold, Problem
 
 # With fewer rows of each class on average, "auto" fits no classifier for a temperature.
 FEWEST_ROWS_OF_CLASS = 10
@@ -53,26 +53,26 @@ def warn_of_many_classes(calibration: str | None, n_classes: int) -> None:
         )
 
 
-def folds_of(cv: Any, sample: Sample, *, one: bool) -> list[Fold]:
+def folds_of(cv: Any, data: Problem, *, one: bool) -> list[Fold]:
     """The folds of `cv`: five if it is None, or with `one` only the first fold."""
-    kind = StratifiedKFold if sample.groups is None else StratifiedGroupKFold
+    kind = StratifiedKFold if data.groups is None else StratifiedGroupKFold
     splitter = kind(5, shuffle=True, random_state=0) if cv is None else cv
     with warnings.catch_warnings():  # Rare classes cannot be in every fold.
         warnings.simplefilter("ignore", UserWarning)
-        splitter = check_cv(splitter, sample.costs.label, classifier=True)
-        splits = splitter.split(sample.X, sample.costs.label, sample.groups)
+        splitter = check_cv(splitter, data.label, classifier=True)
+        splits = splitter.split(data.X, data.label, data.groups)
         folds = list(islice(splits, 1)) if one and cv is None else list(splits)
-    rows = np.arange(len(sample))  # scikit-learn also takes lists and masks
+    rows = np.arange(len(data))  # scikit-learn also takes lists and masks
     return [(rows[np.asarray(seen)], rows[np.asarray(unseen)]) for seen, unseen in folds]
 
 
-def calibrator(calibrated: CalibratedClassifierCV, cv: Any, sample: Sample) -> Any:
+def calibrator(calibrated: CalibratedClassifierCV, cv: Any, data: Problem) -> Any:
     """scikit-learn's calibrator with the folds of `cv`; an error where it would be wrong.
 
     Without a word it scales probabilities of a class that a fold lacks, and it takes other numbers
     than 0 .. K-1 for positions of classes.
     """
-    labels = sample.labels[sample.is_weighted]
+    labels = data.labels[data.is_weighted]
     known = np.unique(labels)
     are_codes = isinstance(known[0], str) or np.array_equal(known, np.arange(len(known)))
     if calibrated.method == "temperature" and not are_codes:
@@ -83,9 +83,9 @@ def calibrator(calibrated: CalibratedClassifierCV, cv: Any, sample: Sample) -> A
         )
     if isinstance(calibrated.estimator, FrozenEstimator):  # the rows of all folds calibrate
         return calibrated.set_params(cv=cv)
-    folds = folds_of(5 if cv is None and sample.groups is None else cv, sample, one=False)
+    folds = folds_of(5 if cv is None and data.groups is None else cv, data, one=False)
     for rows in [rows for fold in folds for rows in fold]:
-        of_rows = sample.labels[rows[sample.is_weighted[rows]]]
+        of_rows = data.labels[rows[data.is_weighted[rows]]]
         if len(missing := np.setdiff1d(known, of_rows)):
             raise ValueError(
                 f"A fold for calibration lacks the classes {shorten(missing)}; expected all "
@@ -96,15 +96,15 @@ def calibrator(calibrated: CalibratedClassifierCV, cv: Any, sample: Sample) -> A
 
 
 def unseen_probabilities(
-    classifier: Any, sample: Sample, folds: Iterable[Fold], fit_params: dict[str, Any]
+    classifier: Any, data: Problem, folds: Iterable[Fold], fit_params: dict[str, Any]
 ) -> NDArray[np.float64]:
     """Probabilities (n, K) by classifiers that have not seen a row; NaN where none has.
 
     They are also NaN for rows of a class that the classifier was not fitted with.
     """
-    labels, classes = sample.labels, sample.costs.classes
+    labels, classes = data.labels, data.classes
     p = np.full((len(labels), len(classes)), np.nan)
-    (X,) = indexable(sample.X)  # some sparse formats have no rows to select
+    (X,) = indexable(data.X)  # some sparse formats have no rows to select
     for seen, unseen in folds:
         params = _check_method_params(X, fit_params, indices=seen)
         model = clone(classifier).fit(_safe_indexing(X, seen), labels[seen], **params)
@@ -116,7 +116,7 @@ def unseen_probabilities(
     return p
 
 
-def out_of_fold_temperature(p: NDArray[np.float64], sample: Sample) -> float:
+def out_of_fold_temperature(p: NDArray[np.float64], data: Problem) -> float:
     """The temperature of least log loss of the rows with probabilities.
 
     A warning says so if the decision by expected cost costs more than the most probable class.
@@ -127,13 +127,13 @@ def out_of_fold_temperature(p: NDArray[np.float64], sample: Sample) -> float:
             "There are no rows for calibration: the training rows of every fold lack the classes "
             "of its test rows. Shuffle, or pass other folds as cv."
         )
-    known, logs = sample.part(rows), log_clipped(p[rows])
-    label, weight = known.costs.label, known.weight
+    known, logs = data.part(rows), log_clipped(p[rows])
+    label, weight = known.label, known.weight
     losses = [log_loss_of(log_softmax(logs / t, axis=1), label, weight) for t in np.exp(HEATS)]
     # Rows of small weight are little evidence: Kish's effective number of rows.
     n_samples = len(rows) if weight is None else weight.sum() ** 2 / (weight**2).sum()
     temperature = best_temperature(np.array(losses)[:, np.newaxis], n_samples)
-    _warn_if_rule_costs_more(softmax(logs / temperature, axis=1), known.costs, weight)
+    _warn_if_rule_costs_more(softmax(logs / temperature, axis=1), known)
     return temperature
 
 
@@ -144,20 +144,16 @@ def tempered(
     return softmax(np.where(known, log_clipped(p), -np.inf) / temperature, axis=1)
 
 
-def _warn_if_rule_costs_more(
-    p: NDArray[np.float64], costs: Costs, weight: NDArray[np.float64] | None
-) -> None:
+def _warn_if_rule_costs_more(p: NDArray[np.float64], data: Problem) -> None:
     """Warn if decisions by expected cost are worse than the most probable class.
 
     The difference of the mean costs must exceed two paired standard errors.
     """
-    of_class = columns_of(costs.classes, costs.decisions)
+    of_class, weight = columns_of(data.classes, data.decisions), data.weight
     if of_class is None or len(p) < 2:  # the classes are not decisions
         return
-    known = costs.matrices is not None
-    expected = costs.expected_cost(p) if known else p @ costs.matrix(weight)
-    paid = costs.paid(expected.argmin(axis=1))
-    most_probable = costs.paid(of_class[p.argmax(axis=1)])
+    paid = data.paid(data.expected_cost(p).argmin(axis=1))
+    most_probable = data.paid(of_class[p.argmax(axis=1)])
     difference = paid - most_probable
     # Both decisions are for the same rows, so the standard error is that of the paired differences.
     share = np.full(len(p), 1 / len(p)) if weight is None else weight / weight.sum()

@@ -15,20 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import ClassifierMixin, warn
 from .._checks.classifiers import check_frequencies
-from .._checks.data import (
-    check_groups,
-    check_labels,
-    check_row_order,
-    check_some_weight,
-    check_weight,
-    numpy_arrays,
-    on_host,
-    shorten,
-    sliceable,
-)
-from .._inputs.samples import Sample
-from ..costs._account import Costs, columns_of, expected_cost
+from .._checks.data import check_row_order, numpy_arrays, on_host, shorten, sliceable
 from ..costs._evaluation import decisions_of, mean_paid, read_scored
+from ..costs._labels import columns_of
+from ..costs._problem import Problem, expected_cost, read_problem
 from ..costs._reading import (
     OF_CLASSES,
     WHEN_DECIDING,
@@ -37,7 +27,6 @@ from ..costs._reading import (
     Kind,
     costs_of,
     read_costs,
-    read_source,
 )
 from ..decisions import adjust_prior, assign, estimate_prior
 from ..decisions._assignment import Capacity, shadow_price_vector
@@ -70,7 +59,6 @@ class DecisionMixin(ClassifierMixin):
 
     _kind_of_costs: Kind = "matrix"  # of the costs of `fit`
     _fitted_cost_matrix: CostArray | CostFunction | None = None  # as it was in `fit`
-    _given_cost_matrix: Any = None  # the object that was the parameter then
 
     def predict_cost(
         self, X: ArrayLike, cost: ArrayLike | None = None, *, prior: Any = None
@@ -169,9 +157,7 @@ class DecisionMixin(ClassifierMixin):
                 "search.best_estimator_.predict(X, cost=C). If the costs can be computed from X, "
                 "set cost_matrix to a function that does so."
             )
-        # Reading a large matrix takes longer than the estimates of a sample.
-        is_same = self.cost_matrix is self._given_cost_matrix
-        if not is_same and self._read_cost_matrix() != self._fitted_cost_matrix:
+        if not self._decides_by_cost_matrix():
             warn(
                 "cost_matrix has changed since fit, but decisions use the costs of fit. Pass the "
                 "new costs to the decision, predict(X, cost=new), or fit again."
@@ -179,8 +165,14 @@ class DecisionMixin(ClassifierMixin):
 
     def _keep_costs(self, kind: Kind) -> None:
         """Keep what the costs of `fit` were, by which it is decided until the next one."""
-        self._kind_of_costs, self._given_cost_matrix = kind, self.cost_matrix
-        self._fitted_cost_matrix = self._read_cost_matrix()
+        self._kind_of_costs, self._fitted_cost_matrix = kind, self._read_cost_matrix()
+
+    def _decides_by_cost_matrix(self) -> bool:
+        """Whether `cost_matrix` is what it was in `fit`, also if it was changed in place."""
+        given, fitted = self.cost_matrix, self._fitted_cost_matrix
+        if type(given) is np.ndarray:  # reading it takes longer than the estimates of a sample
+            return isinstance(fitted, CostArray) and np.array_equal(given, fitted.values)
+        return bool(given == fitted if callable(given) else self._read_cost_matrix() == fitted)
 
     def _read_cost_matrix(self) -> CostArray | CostFunction | None:
         """The `cost_matrix` of the constructor, as a value of its own."""
@@ -426,40 +418,37 @@ class BayesDecisionMixin(DecisionMixin):
         """
 
     @numpy_arrays()
-    def _validate_sample(
-        self, X: Any, y: Any, cost: Any, sample_weight: Any, groups: Any, **more: Any
-    ) -> Sample:
-        """Labels with their costs; X is validated by the classifiers that learn from it.
-
-        `more` are other arguments of `fit` for each row.
-        """
-        check_labels(y, "y")
-        check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups, **more)
-        labels = column_or_1d(on_host(y), warn=True)
-        source = read_source(cost, self.cost_matrix, len(labels), X, type(self).__name__)
-        costs = Costs.of_fit(labels, source, self.classes, self.decisions, y)
-        self._given_prior(costs.classes)
-        weight = check_weight(sample_weight, labels)
-        if weight is not None:
-            check_some_weight(weight)
-        groups = None if groups is None else check_groups(groups, labels)
-        return Sample(X, costs, weight, groups)
+    def _read_problem(self, X: Any, y: Any, cost: Any, **of_samples: Any) -> Problem:
+        """The samples of `fit`; X is validated by the classifiers that learn from it."""
+        data = read_problem(
+            X,
+            y,
+            lambda X, y: (X, column_or_1d(on_host(y), warn=True)),
+            cost=cost,
+            cost_matrix=self.cost_matrix,
+            classes=self.classes,
+            decisions=self.decisions,
+            owner=type(self).__name__,
+            **of_samples,
+        )
+        self._given_prior(data.classes)
+        return data
 
     def _given_prior(self, classes: NDArray[Any]) -> NDArray[np.float64] | None:
         if self.train_prior is None:
             return None
         return frequencies_of(self.train_prior, classes, "train_prior")
 
-    def _set_costs(self, sample: Sample, unknown: str | None) -> None:
+    def _set_costs(self, data: Problem, unknown: str | None) -> None:
         """Attributes; class frequencies are `train_prior`, or unless `unknown` those of rows."""
-        costs, count = sample.costs, sample.costs.class_weight(sample.weight)
+        count = data.class_weight(data.weight)
         self._prior_unknown = unknown
         self.class_prior_ = count / (np.nan if unknown else count.sum())
-        if (given := self._given_prior(costs.classes)) is not None:
+        if (given := self._given_prior(data.classes)) is not None:
             self.class_prior_ = given
-        self.classes_, self.decisions_ = costs.classes, costs.decisions
-        self.cost_matrix_ = costs.matrix(sample.weight)
-        self._keep_costs(costs.kind)
+        self.classes_, self.decisions_ = data.classes, data.decisions
+        self.cost_matrix_ = data.matrix()
+        self._keep_costs(data.kind)
 
     def _class_cost_matrix(self) -> NDArray[np.float64]:
         return self.cost_matrix_

@@ -21,7 +21,6 @@ from .._checks.calls import BaseComposition, MetaEstimatorMixin, error_context, 
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask, on_host
 from .._inputs.arrays import has_columns_of_fit
-from .._inputs.samples import Fold, Sample
 from .._training.folds import Unseen, folds
 from .._training.geometric_mean import (
     geometric_mean,
@@ -32,6 +31,7 @@ from .._training.geometric_mean import (
 )
 from .._training.plan import N_FOLDS, n_folds_for
 from .._training.runtime import draw_seed, report, reports
+from ..costs._problem import Fold, Problem
 from .calibration import folds_of
 from .decision import BayesDecisionMixin
 from .members import (
@@ -273,8 +273,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
             self._validate_params()
             members = check_members(self._members)
             self._validate_names([name for name, _ in self._members])
-            sample = self._validate_sample(X, y, cost, sample_weight, groups)
-            members = default_for(members, len(sample.costs.classes))
+            sample = self._read_problem(X, y, cost, sample_weight=sample_weight, groups=groups)
+            members = default_for(members, len(sample.classes))
             sample = replace(sample, X=self._validate_rows(X, reset=True))
             check_consistent_length(sample.X, sample.labels)
             passed = self._route(members, sample.weight, fit_params)
@@ -335,20 +335,20 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
                 )
         return {name: dict(known) for name, _ in members}
 
-    def _random_folds(self, sample: Sample, rng: np.random.RandomState) -> list[Fold]:
-        label, groups = sample.costs.label, sample.groups
+    def _random_folds(self, sample: Problem, rng: np.random.RandomState) -> list[Fold]:
+        label, groups = sample.label, sample.groups
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
         drawn = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
         # By default as many as the networks, each of which holds one out.
         return drawn[: n_folds_for(len(label))] if self.cv is None else drawn
 
     def _fit_members(
-        self, members: list[Member], sample: Sample, found: list[Fold]
+        self, members: list[Member], sample: Problem, found: list[Fold]
     ) -> tuple[list[Any], Unseen]:
         """The fitted members, and their probabilities (n_members, n, K) of rows not seen."""
         alone = [[fold] for fold in found]
         fits = [[found] if member.holds_out_itself else alone for member in members]
-        classes, label = sample.costs.classes, sample.costs.label
+        classes, label = sample.classes, sample.label
         run, rows = delayed(Member.run), (sample.X, sample.labels, classes)
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             run(member, part, *rows) for member, own in zip(members, fits) for part in own
@@ -371,11 +371,11 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
         names: Sequence[str],
         fitted: list[Any],
         held_out: Unseen,
-        sample: Sample,
+        sample: Problem,
         found: list[Fold],
     ) -> None:
         """Learn the weights, and keep the members that have one."""
-        label = sample.costs.label
+        label = sample.label
         known = np.zeros(len(label), dtype=bool)
         for seen, unseen in found:  # A class that no member was fitted with is not evidence.
             known[unseen] |= np.isin(label[unseen], label[seen])

@@ -20,7 +20,6 @@ from sklearn.utils import check_random_state
 from .._checks.calls import error_context
 from .._checks.data import (
     as_labels,
-    check_groups,
     check_labels,
     check_row_order,
     check_weight,
@@ -28,7 +27,6 @@ from .._checks.data import (
     shorten,
 )
 from .._inputs.arrays import Preprocessor
-from .._inputs.samples import Fold, Sample
 from .._training.batches import Rows
 from .._training.checkpoints import digest
 from .._training.folds import draw_folds, share_given
@@ -37,8 +35,8 @@ from .._training.net import CostNet
 from .._training.plan import Plan, Sizes, make_plan, resolve_device
 from .._training.runtime import draw_seed, processes, seeded
 from .._training.schedule import make_schedule, optimizer_arguments
-from ..costs._account import Costs
 from ..costs._evaluation import decisions_of
+from ..costs._problem import Fold, Problem, read_problem
 from ..costs._reading import Kind, read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
@@ -47,7 +45,7 @@ from ..modules._network import ClassAndCostNetwork
 from .parameters import NetworkSteps, alpha_of_layers, check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
-Data = tuple[Sample, "Sample | None", Preprocessor]
+Data = tuple[Problem, "Problem | None", Preprocessor]
 
 # ------------------------------------------------------------------------------ validate
 
@@ -69,14 +67,7 @@ def validate(
 
     `validation` are X, y, costs and weights of a validation set.
     """
-    check_labels(y, "y")
-    check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight, groups=groups)
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
-    rows, label = inputs.validate(estimator, X, y, reset=not resume)
-    source = cost  # An ensemble passes its own account of the costs.
-    if not isinstance(cost, Costs):
-        owner = type(estimator).__name__
-        source = read_source(cost, estimator.cost_matrix, len(label), X, owner)
     decisions = estimator.decisions
     if resume:
         if classes is not None and not np.array_equal(classes, estimator.classes_):
@@ -86,23 +77,26 @@ def validate(
             )
         classes = estimator.classes_
         decisions = decisions_of(estimator) if decisions is None else decisions
-    elif stream and classes is None and getattr(source, "decisions", None) is None:
+    data = read_problem(
+        X,
+        y,
+        partial(inputs.validate, estimator, reset=not resume),
+        cost=cost,
+        cost_matrix=estimator.cost_matrix,
+        sample_weight=sample_weight,
+        groups=groups,
+        classes=classes,
+        decisions=decisions,
+        owner=type(estimator).__name__,
+        must_name_classes=stream and not resume,
+    )
+    if resume and not np.array_equal(data.decisions, estimator.decisions_):
         raise ValueError(
-            "classes must be passed at the first call to partial_fit: all labels that "
-            "can ever occur, in classes= here or in the constructor."
-        )
-    costs = Costs.of_fit(label, source, classes, decisions, y)
-    if resume and not np.array_equal(costs.decisions, estimator.decisions_):
-        raise ValueError(
-            f"The costs have the columns {shorten(costs.decisions)}, but training continues "
+            f"The costs have the columns {shorten(data.decisions)}, but training continues "
             f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
         )
-    groups = None if groups is None else check_groups(groups, rows)
-    data = Sample(rows, costs, check_weight(sample_weight, rows), groups)
-    validation_sample = (
-        None if validation is None else _validation_set(estimator, inputs, costs, *validation)
-    )
-    return data, validation_sample, inputs
+    held_out = None if validation is None else _validation_set(estimator, inputs, data, *validation)
+    return data, held_out, inputs
 
 
 def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
@@ -126,12 +120,12 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 def _validation_set(
     estimator: NetworkSteps,
     inputs: Preprocessor,
-    training: Costs,
+    training: Problem,
     X: Any,
     y: Any,
     cost: Any,
     weight: Any,
-) -> Sample:
+) -> Problem:
     with error_context("In the validation set (X_val, y_val, cost_val)"):
         check_labels(y, "y_val")
         check_row_order(X_val=X, y_val=y, cost_val=cost, sample_weight_val=weight)
@@ -139,29 +133,28 @@ def _validation_set(
         label = label_index(as_labels(y, "y"), training.classes, name="y")
         owner = type(estimator).__name__
         source = read_source(cost, estimator.cost_matrix, len(label), X, owner)
-        costs = Costs.of_labels(label, training.classes, training.decisions, source)
-        weight = check_weight(weight, rows)
-    known = training.matrices is not None
-    if known != (costs.matrices is not None):
-        dimensions = 3 if known else 2
+        axes = training.classes, training.decisions
+        held_out = Problem.of(label, *axes, source, X=rows, weight=check_weight(weight, rows))
+    if training.known != held_out.known:
+        dimensions = 3 if training.known else 2
         raise ValueError(
             f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
             "the same, because a matrix for each sample decides, and a cost vector does not. "
             "Pass the row of the true class, or the matrix, of each sample in both."
         )
-    return Sample(rows, costs, weight)
+    return held_out
 
 
-def check_block(costs: Costs, first: Kind) -> None:
+def check_block(kind: Kind, first: Kind) -> None:
     """Refuse a block of a stream whose costs are of another kind than those of the first."""
-    if first != costs.kind:
+    if first != kind:
         nouns = {
             "matrix": "no cost",
             "vectors": "a cost vector for each sample",
             "matrices": "a matrix for each sample",
         }
         raise ValueError(
-            f"cost: the first block had {nouns[first]}, and this one has {nouns[costs.kind]}; "
+            f"cost: the first block had {nouns[first]}, and this one has {nouns[kind]}; "
             "expected the same for all blocks."
         )
 
@@ -190,8 +183,8 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def plan_training(
     estimator: NetworkSteps,
-    data: Sample,
-    validation: Sample | None,
+    data: Problem,
+    validation: Problem | None,
     inputs: Preprocessor,
     earlier: CostNet | None = None,
     *,
@@ -225,13 +218,13 @@ def plan_training(
 
 def prepare(
     plan: Plan,
-    data: Sample,
-    validation: Sample | None,
+    data: Problem,
+    validation: Problem | None,
     inputs: Preprocessor,
     statistics: CostStatistics,
     *,
     is_new: bool = True,
-) -> tuple[Sample, Sample | None, Preprocessor]:
+) -> tuple[Problem, Problem | None, Preprocessor]:
     """Rows as the network takes them, with costs in units; and the inputs that did this."""
     inputs = copy(inputs)
     if is_new:
@@ -239,9 +232,8 @@ def prepare(
     elif plan.stream:
         inputs.update(data.X)
 
-    def ready(rows: Sample) -> Sample:
-        costs = rows.costs.in_units(statistics)
-        return replace(rows, X=inputs.transform(rows.X), costs=costs)
+    def ready(rows: Problem) -> Problem:
+        return replace(rows.in_units(statistics), X=inputs.transform(rows.X))
 
     data = ready(data)
     if validation is not None:
@@ -255,21 +247,21 @@ def prepare(
 def make_net(
     estimator: NetworkSteps,
     plan: Plan,
-    data: Sample,
+    data: Problem,
     inputs: Preprocessor,
     statistics: CostStatistics,
     rng: np.random.RandomState,
 ) -> CostNet:
     """A new net with its losses; its networks differ in their weights."""
-    loss, aux_loss, n_outputs = _losses(estimator, data.costs)
-    may_learn_costs = _may_learn_costs(estimator, data.costs)
-    counted = replace(statistics, weight=data.costs.class_weight(data.weight))
+    loss, aux_loss, n_outputs = _losses(estimator, data)
+    may_learn_costs = _may_learn_costs(estimator, data)
+    counted = replace(statistics, weight=data.class_weight(data.weight))
     loss, aux_loss = _for_statistics(loss, aux_loss, counted)
     start = loss.start_bias(counted)
     starts = start, start if loss is aux_loss else aux_loss.start_bias(counted)
     if may_learn_costs:
-        loss = loss._for_sample_costs(data.costs, data.relative_weight, plan.stream)
-    n_cost_outputs = loss._n_cost_outputs(len(data.costs.classes))
+        loss = loss._for_sample_costs(data, plan.stream)
+    n_cost_outputs = loss._n_cost_outputs(len(data.classes))
     make = partial(estimator._make_networks, plan, inputs, inputs.sample(data.X))
     seeds = np.array([draw_seed(rng) for _ in range(plan.n_networks)])
     with seeded(int(seeds[0])):
@@ -307,12 +299,12 @@ def continue_net(
     estimator: NetworkSteps,
     plan: Plan,
     net: CostNet,
-    data: Sample,
+    data: Problem,
     inputs: Preprocessor,
     statistics: CostStatistics,
 ) -> CostNet:
     """A copy of a net, with its optimizer, for a training that continues with these rows."""
-    _check_cost_network(net.criterion_.loss, data, _may_learn_costs(estimator, data.costs))
+    _check_cost_network(net.criterion_.loss, data, _may_learn_costs(estimator, data))
     net = net.copied()
     net.use_callbacks(list(estimator.callbacks or []))
     net.verbose = int(estimator.verbose) if processes().rank == 0 else 0
@@ -325,9 +317,8 @@ def continue_net(
     objective = net.criterion_
     losses = objective.loss, objective.aux_loss
     objective.loss, objective.aux_loss = _for_statistics(*losses, statistics)
-    if not data.costs.per_class:
-        new = data.costs, data.relative_weight
-        objective.loss = objective.loss._for_more_samples(*new, plan.stream)
+    if data.kind != "matrix":
+        objective.loss = objective.loss._for_more_samples(data, plan.stream)
     return net
 
 
@@ -353,11 +344,11 @@ def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
     objective.alphas[:-1, 0] = objective.alphas.new_tensor([weight for weight in now if weight])
 
 
-def _losses(estimator: NetworkSteps, costs: Costs) -> tuple[Loss, Loss, int]:
+def _losses(estimator: NetworkSteps, data: Problem) -> tuple[Loss, Loss, int]:
     """The losses of the output and of the heads, and the number of outputs of each."""
     both = estimator.loss, getattr(estimator, "aux_loss", None) or estimator.loss
     loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in both)
-    sizes = len(costs.classes), len(costs.decisions)
+    sizes = len(data.classes), len(data.decisions)
     n_outputs, n_of_heads = loss.n_outputs(*sizes), aux_loss.n_outputs(*sizes)
     if n_outputs != n_of_heads:
         raise ValueError(
@@ -375,23 +366,23 @@ def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> t
     return bound, bound if aux_loss is loss else aux_loss._for_statistics(statistics)
 
 
-def _may_learn_costs(estimator: NetworkSteps, costs: Costs) -> bool:
+def _may_learn_costs(estimator: NetworkSteps, data: Problem) -> bool:
     """Whether costs differ within classes, and may have to be learnt from the features."""
-    return estimator._may_add_cost_network and costs.kind == "vectors"
+    return estimator._may_add_cost_network and data.kind == "vectors"
 
 
-def _check_cost_network(loss: Loss, data: Sample, may_learn: bool) -> None:
+def _check_cost_network(loss: Loss, data: Problem, may_learn: bool) -> None:
     """Raise an error for costs that do not fit the network of a continued training."""
-    costs, n_classes = data.costs, len(data.costs.classes)
+    n_classes = len(data.classes)
     if loss._n_cost_outputs(n_classes):
-        if costs.per_class:
+        if data.kind == "matrix":
             raise ValueError(
                 "Training continues with a network that has learnt per-sample costs with a "
                 "cost network, which costs of classes do not need. Refit "
                 "(warm_start=False), or pass cost= as before."
             )
         return
-    if may_learn and loss._for_sample_costs(costs, data.relative_weight)._n_cost_outputs(n_classes):
+    if may_learn and loss._for_sample_costs(data)._n_cost_outputs(n_classes):
         raise ValueError(
             "Training continues with a network that has learnt costs of classes, and it "
             "has no cost network for costs that differ within a class, as those in cost "
@@ -406,8 +397,8 @@ def build(
     estimator: NetworkSteps,
     plan: Plan,
     net: CostNet,
-    data: Sample,
-    validation: Sample | None,
+    data: Problem,
+    validation: Problem | None,
     rng: np.random.RandomState,
     folds: Sequence[Fold] | None = None,
     fold_seed: int | None = None,

@@ -17,11 +17,11 @@ from sklearn.utils.validation import _check_method_params
 from .._checks.calls import error_context, warn
 from .._checks.classifiers import probabilities, requesting_weights
 from .._checks.data import as_labels, label_index, shorten
-from .._inputs.samples import Fold, Sample
 from .._training.folds import Unseen
 from .._training.plan import resolve_n_networks
 from .._training.runtime import draw_seed
-from ..costs._account import Costs
+from ..costs._labelled import LabelledCosts
+from ..costs._problem import Fold, Problem
 from .mlp import CostSensitiveAuxMLP
 from .table_models import TableBoosting, TableLogistic, read_once
 
@@ -184,25 +184,23 @@ def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
 
 def part_of(X: Any, fit_params: dict[str, Any], index: NDArray[Any]) -> dict[str, Any]:
     """Arguments of `fit` for some of the rows of X."""
-    costs = {name: value for name, value in fit_params.items() if isinstance(value, Costs)}
-    others = {name: value for name, value in fit_params.items() if name not in costs}
-    arguments: dict[str, Any] = _check_method_params(X, others, indices=index)
-    return arguments | {name: value.part(index) for name, value in costs.items()}
+    arguments: dict[str, Any] = _check_method_params(X, fit_params, indices=index)
+    return arguments
 
 
 Passed = dict[str, dict[str, Any]]
 
 
 def with_weight(
-    sample: Sample, passed: Passed, own_folds: list[Fold] | None
-) -> tuple[Sample, Passed, list[Fold] | None]:
+    sample: Problem, passed: Passed, own_folds: list[Fold] | None
+) -> tuple[Problem, Passed, list[Fold] | None]:
     """The rows that have a weight, as if there were no others."""
     keep = sample.is_weighted
     if keep.all():
         return sample, passed, own_folds
     index, place = np.flatnonzero(keep), keep.cumsum() - 1
     kept = sample.part(index)
-    if len(np.unique(kept.costs.label)) < 2:
+    if len(np.unique(kept.label)) < 2:
         raise ValueError(
             "The rows whose sample_weight is not 0 are of one class only; expected two classes at "
             "least."
@@ -214,7 +212,7 @@ def with_weight(
 
 
 def fresh_member(
-    member: Any, fit_params: dict[str, Any], sample: Sample, rng: np.random.RandomState
+    member: Any, fit_params: dict[str, Any], sample: Problem, rng: np.random.RandomState
 ) -> tuple[Any, dict[str, Any]]:
     """A copy of a member with a random state; a network also with the costs, if it has none."""
     member, params = clone(member), member.get_params(deep=True)
@@ -225,6 +223,10 @@ def fresh_member(
     )
     changed: dict[str, Any] = {key: draw_seed(rng) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
-        fit_params = {**fit_params, "cost": sample.costs}
+        if sample.kind == "matrix":
+            axes = sample.classes, sample.decisions
+            changed["cost_matrix"] = LabelledCosts(sample.costs, *axes)
+        else:
+            fit_params = {**fit_params, "cost": sample.labelled()}
     member.set_params(**changed)  # A FrozenEstimator returns None.
     return member, fit_params

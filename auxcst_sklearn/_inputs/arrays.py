@@ -17,9 +17,7 @@ from torch import Tensor, nn
 
 from .._checks.calls import warn
 from .._checks.data import as_floats, check_frame, numpy_arrays, on_host
-from ..modules._images import TRANSFORMS, ImageLayer
-from ..modules._tables import UnitRange
-from .lazy_rows import (
+from .._checks.lazy_rows import (
     PLAIN_ROWS,
     PLAIN_VALUES,
     bounds_of,
@@ -28,6 +26,8 @@ from .lazy_rows import (
     prepared,
     row_order,
 )
+from ..modules._images import TRANSFORMS, ImageLayer
+from ..modules._tables import UnitRange
 from .scaling import as_float32
 
 # A larger share of values beyond FACTOR times the largest one of the training indicates pixels in

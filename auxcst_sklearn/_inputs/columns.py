@@ -14,7 +14,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import assert_all_finite, check_array
 
 from .._checks.data import MISSING, as_floats, is_frame, objects, select, without_gaps
-from .lazy_rows import PLAIN_ROWS, row_blocks, stays_lazy
+from .._checks.lazy_rows import PLAIN_ROWS, row_blocks, stays_lazy
 
 UNKNOWN = -1
 MOST_EXACT = 2**53  # larger integers may be equal as float64

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from .._checks.calls import BaseEstimator, error_context
 from .._checks.data import check_no_mask, check_row_order, is_frame, on_host
+from .._checks.lazy_rows import check_resolution, checked_labels
 from ..modules._named_rows import MASK, Layout, NamedRows
 from .arrays import Preprocessor
-from .lazy_rows import check_resolution, checked_labels
 from .scaling import as_float32
 
 # Rows among which some of different lengths are looked for, and how many are tried.

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.utils import assert_all_finite
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from .lazy_rows import ROUNDING, row_blocks
+from .._checks.lazy_rows import ROUNDING, row_blocks
 
 # Quantiles are computed from all rows, or a random sample of this many; wide tables have smaller
 # samples, of about this many values.

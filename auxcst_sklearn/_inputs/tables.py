@@ -16,11 +16,7 @@ from torch import nn
 
 from .._checks.calls import warn
 from .._checks.data import holds_categories, is_frame, select
-from ..modules._layers import Generators
-from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
-from .arrays import Preprocessor, has_columns_of_fit
-from .columns import CategoryCodes, as_table
-from .lazy_rows import (
+from .._checks.lazy_rows import (
     LazyRows,
     check_resolution,
     checked_labels,
@@ -29,6 +25,10 @@ from .lazy_rows import (
     row_order,
     stays_lazy,
 )
+from ..modules._layers import Generators
+from ..modules._tables import FeatureInput, PiecewiseLinear, Standardize
+from .arrays import Preprocessor, has_columns_of_fit
+from .columns import CategoryCodes, as_table
 from .scaling import (
     SHARES,
     FeatureStatistics,

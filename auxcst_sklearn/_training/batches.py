@@ -12,8 +12,8 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from .._inputs import lazy_rows
-from .._inputs.samples import Sample
+from .._checks import lazy_rows
+from ..costs._problem import Problem
 from ..losses import Target
 from .runtime import ALONE, Processes, as_tensor, densify, has_room, is_shareable, to_device
 
@@ -45,7 +45,7 @@ class Rows:
     index: Tensor | None = None
     fold: tuple[Tensor, int] | None = None
 
-    def __init__(self, data: Sample, device: str, lengths: Tensor | None = None) -> None:
+    def __init__(self, data: Problem, device: str, lengths: Tensor | None = None) -> None:
         self.device = device
         self.lengths = lengths  # of sequences, if batches have rows of similar length
         self.X = data.X
@@ -56,17 +56,16 @@ class Rows:
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
             self.X = self.X.to(device)
-        costs = data.costs
-        self.label = torch.from_numpy(costs.label).to(device)
-        self.cost = torch.from_numpy(costs.values.astype(np.float32)).to(device)
+        self.label = torch.from_numpy(data.label).to(device)
+        self.cost = torch.from_numpy(data.values.astype(np.float32)).to(device)
         self.weight = self.matrices = None
         if data.weight is not None:
             weight = np.empty(len(data.weight), np.float32)  # without another copy in float64
             np.divide(data.weight, data.weight.mean(), out=weight, casting="same_kind")
             self.weight = torch.from_numpy(weight).to(device)
-        if costs.matrices is not None:
-            self.matrices = torch.from_numpy(costs.matrices).to(device)
-        self.per_class = costs.per_class
+        if data.known:
+            self.matrices = torch.from_numpy(data.costs).to(device)
+        self.per_class = data.kind == "matrix"
         self.n_rows: int = self.X.shape[0]
 
     def __len__(self) -> int:

@@ -24,8 +24,8 @@ from sklearn.utils import check_random_state
 
 from .._checks.calls import warn
 from .._checks.data import is_frame
-from .._inputs.lazy_rows import LazyRows, row_blocks
-from .._inputs.samples import Sample
+from .._checks.lazy_rows import LazyRows, row_blocks
+from ..costs._problem import Problem
 from ..modules._network import plain_attributes, set_attributes
 from .net import CostNet
 from .runtime import draw_seed, processes, report
@@ -40,7 +40,6 @@ KEPT = 2
 FREE = {"callbacks", "random_state", "verbose"}
 NOT_IN_KEY = FREE | {"checkpoint_dir", "checkpoint_every", "distributed"}
 MAY_DIFFER = FREE | {"device", "module"}  # processes start with the weights of rank 0
-NAMES = {"label": "y", "weight": "sample_weight", "values": "cost", "matrices": "cost (matrices)"}
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -245,8 +244,8 @@ def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def check_same(
     estimator: Any,
-    data: Sample,
-    validation: Sample | None,
+    data: Problem,
+    validation: Problem | None,
     rng: np.random.RandomState,
     net: CostNet | None,
 ) -> None:
@@ -265,7 +264,7 @@ def check_same(
 
 
 def open_checkpoints(
-    estimator: Any, data: Sample, validation: Sample | None
+    estimator: Any, data: Problem, validation: Problem | None
 ) -> closing[Checkpoints]:
     """The checkpoint folder of a fit on these data, as a context.
 
@@ -290,20 +289,19 @@ def open_checkpoints(
 
 
 def _inputs_of(
-    estimator: Any, data: Sample, validation: Sample | None, without: set[str]
+    estimator: Any, data: Problem, validation: Problem | None, without: set[str]
 ) -> dict[str, Any]:
     """Parameters, data and validation set; the costs instead of a function that computes them."""
     inputs = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
     if callable(inputs["cost_matrix"]):
         del inputs["cost_matrix"]
     for part, suffix in ((data, ""), (validation, "_val")):
-        fields = {"X": None} if part is None else {**vars(part), **vars(part.costs)}
-        fields.pop("costs", None)
-        inputs |= {NAMES.get(name, name) + suffix: value for name, value in fields.items()}
+        fields = {"X": None} if part is None else part.by_name()
+        inputs |= {name + suffix: value for name, value in fields.items()}
     return inputs
 
 
-def _key(estimator: Any, data: Sample, validation: Sample | None) -> dict[str, str]:
+def _key(estimator: Any, data: Problem, validation: Problem | None) -> dict[str, str]:
     """Digests of all that determines the result."""
     inputs = _inputs_of(estimator, data, validation, NOT_IN_KEY)
     inputs |= {"estimator": type(estimator), "torch": torch.__version__}

@@ -20,7 +20,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.random import sample_without_replacement
 
-from .._inputs.samples import Fold, Sample
+from ..costs._problem import Fold, Problem
 from .batches import Rows
 from .geometric_mean import log_clipped
 from .loop import Training
@@ -41,7 +41,7 @@ SHARE_OF_SEEN = 0.125
 Shares = tuple[list[Rows], list[Rows]]
 
 
-def draw_folds(n_networks: int, rows: Rows, data: Sample, fraction: float, seed: int) -> Shares:
+def draw_folds(n_networks: int, rows: Rows, data: Problem, fraction: float, seed: int) -> Shares:
     """Training rows and held-out rows of each network, drawn at random."""
     n_units = len(rows) if data.groups is None else len(np.unique(data.groups))
     n_folds = max(n_networks, min(round(1 / fraction), n_units))
@@ -49,13 +49,13 @@ def draw_folds(n_networks: int, rows: Rows, data: Sample, fraction: float, seed:
     if rows.in_blocks:
         return _sample_out(n_networks, rows, data, n_networks, share, seed)
     if n_networks == 1:
-        parts = [hold_out(data.costs.label, share, random_state=seed, groups=data.groups)]
+        parts = [hold_out(data.label, share, random_state=seed, groups=data.groups)]
     else:
-        parts = folds(data.costs.label, n_folds, random_state=seed, groups=data.groups)
+        parts = folds(data.label, n_folds, random_state=seed, groups=data.groups)
     return _rows_of_folds(rows, parts[:n_networks])
 
 
-def share_given(n_networks: int, rows: Rows, data: Sample, given: Sequence[Fold]) -> Shares:
+def share_given(n_networks: int, rows: Rows, data: Problem, given: Sequence[Fold]) -> Shares:
     """Training and held-out rows by the folds of the caller: network i holds out fold i."""
     if not rows.in_blocks:
         return _rows_of_folds(rows, [given[i % len(given)] for i in range(n_networks)])
@@ -81,14 +81,14 @@ def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
 def _sample_out(
     n_networks: int,
     rows: Rows,
-    data: Sample,
+    data: Problem,
     n_folds: int,
     share: float,
     seed: int,
     of_row: NDArray[np.uint8] | None = None,
 ) -> Shares:
     """For very many rows: the training rows of each network, and a sample of its held-out rows."""
-    label, size = data.costs.label, rows.row_nbytes
+    label, size = data.label, rows.row_nbytes
     sampled = sampled_folds(
         label, n_folds, share, size, random_state=seed, groups=data.groups, of_row=of_row
     )
@@ -276,13 +276,13 @@ class Unseen(NamedTuple):
         return cls(*(np.ma.masked_invalid(p).mean(axis=0).filled(np.nan) for p in zip(*parts)))
 
 
-def held_out_proba(training: Training, data: Sample, n_folds: int) -> Unseen:
+def held_out_proba(training: Training, data: Problem, n_folds: int) -> Unseen:
     """Class probabilities by networks that held a row out.
 
     Where only a sample of the rows is evaluated, there are none.
     """
     has_weight, held_out, net = data.is_weighted, training.held_out, training.net
-    unknown = np.full((len(data), len(data.costs.classes)), np.nan)
+    unknown = np.full((len(data), len(data.classes)), np.nan)
     if held_out is None or training.rows[0].in_blocks:
         return Unseen.of_model(unknown)
     product, share = np.zeros(1), SHARE_OF_SEEN / n_folds

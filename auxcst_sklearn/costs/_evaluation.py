@@ -23,12 +23,13 @@ from .._checks.data import (
     sorted_labels,
 )
 from .._checks.nesting import chain, final_estimator, last_step
-from ._account import Costs, find_labels, own_classes, warn_of_lost_order
+from ._labels import find_labels, own_classes, warn_of_lost_order
+from ._problem import Problem
 from ._reading import AROUND, CostArray, CostFunction, costs_of, read_source
 
 
 @numpy_arrays()
-def evaluated(
+def read_predictions(
     labels: Mapping[str, Any],
     cost: Any,
     cost_matrix: Any,
@@ -37,8 +38,8 @@ def evaluated(
     sample_weight: Any = None,
     *,
     of_model: bool = False,
-) -> tuple[Costs, list[NDArray[np.intp]], NDArray[np.float64] | None]:
-    """The costs of samples, the columns of their predictions, and their weights.
+) -> tuple[Problem, list[NDArray[np.intp]]]:
+    """Samples with costs and weights, and the columns of their predictions.
 
     `labels` are the true labels, and one or several predictions. With `of_model`, a fitted model
     determines the order of the decisions.
@@ -51,7 +52,7 @@ def evaluated(
         raise ValueError(
             f"{true_name} contains no samples; expected at least one to take the mean of."
         )
-    costs = read_evaluated(cost, cost_matrix, len(y))
+    costs = read_source(cost, cost_matrix, len(y), required=True)
     if classes is None:  # in the order of the costs
         warn_of_lost_order(costs, decisions, **labels)
         classes = own_classes(costs, named=decisions is not None)
@@ -59,32 +60,18 @@ def evaluated(
     is_unnamed = classes is None and decisions is None
     present = sorted_labels(y, *(predictions if is_unnamed else ()), name=" or ".join(labels))
     rows, columns = find_labels(costs, present, classes, decisions, of_model=of_model)
-    account = Costs.of_labels(label_index(y, rows, name=true_name), rows, columns, costs)
-    chosen = [label_index(p, account.decisions, name=n) for n, p in zip(names, predictions)]
     weight = check_weight(sample_weight, y)
     if weight is not None:
         check_some_weight(weight)
-    return account, chosen, weight
+    label = label_index(y, rows, name=true_name)
+    data = Problem.of(label, rows, columns, costs, weight=weight)
+    return data, [label_index(p, data.decisions, name=n) for n, p in zip(names, predictions)]
 
 
 def mean_paid(*arguments: Any, of_model: bool = False) -> float:
-    """The mean cost of a prediction; arguments are the arguments of `evaluated`."""
-    costs, (chosen,), weight = evaluated(*arguments, of_model=of_model)
-    return float(np.average(costs.paid(chosen), weights=weight))
-
-
-def read_evaluated(
-    cost: Any, cost_matrix: Any, n_samples: int, X: Any = None, owner: str = ""
-) -> CostArray:
-    """The costs of samples or of classes, of which there must be one."""
-    costs = read_source(cost, cost_matrix, n_samples, X, owner)
-    if costs is None:
-        raise ValueError(
-            "Got neither cost nor cost_matrix; expected exactly one: cost= with one row per "
-            "sample, or cost_matrix= with one row per class. A search or a tuned threshold passes "
-            "cost on only with sklearn.set_config(enable_metadata_routing=True)."
-        )
-    return costs
+    """The mean cost of a prediction; arguments are the arguments of `read_predictions`."""
+    data, (chosen,) = read_predictions(*arguments, of_model=of_model)
+    return float(np.average(data.paid(chosen), weights=data.weight))
 
 
 def read_scored(
@@ -99,7 +86,7 @@ def read_scored(
 ) -> CostArray:
     """The costs of a score, whose classes are those of an estimator if nothing names others."""
     check_row_order(X=X, y=y, cost=cost, sample_weight=sample_weight)
-    costs = read_evaluated(cost, cost_matrix, _num_samples(y), X, owner)
+    costs: Any = read_source(cost, cost_matrix, _num_samples(y), X, owner, required=True)
     warn_of_lost_order(costs, classes, y=y)
     return costs
 

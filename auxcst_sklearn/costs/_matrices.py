@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from .._checks.data import as_labels, label_index, sorted_labels
-from ._account import Costs, find_labels, warn_of_lost_order
 from ._labelled import LabelledCosts
+from ._labels import find_labels, warn_of_lost_order
+from ._problem import Problem
 from ._reading import WHEN_DECIDING, read_costs
 
 Path = str | Sequence[str]
@@ -63,8 +64,8 @@ def cost_vectors(
     costs = read_costs(cost_matrix, "cost_matrix", WHEN_DECIDING, len(labels))
     warn_of_lost_order(costs, classes, y=y)
     rows, columns = find_labels(costs, sorted_labels(labels, name="y"), classes)
-    account = Costs.of_labels(label_index(labels, rows, name="y"), rows, columns, costs)
-    return LabelledCosts(account.vectors(), None, account.decisions)
+    data = Problem.of(label_index(labels, rows, name="y"), rows, columns, costs)
+    return LabelledCosts(data.vectors(), None, data.decisions)
 
 
 def randomized_proportional_cost_matrix(

@@ -135,12 +135,24 @@ def read_costs(
 
 
 def read_source(
-    cost: Any, cost_matrix: Any, n_samples: int, X: Any = None, owner: str = ""
+    cost: Any,
+    cost_matrix: Any,
+    n_samples: int,
+    X: Any = None,
+    owner: str = "",
+    *,
+    required: bool = False,
 ) -> CostArray | None:
     """The costs of samples or of classes, whichever there are; both are an error.
 
     A function as `cost_matrix` gets X; `owner` is the name of the estimator that received it.
     """
+    if required and cost is None and cost_matrix is None:
+        raise ValueError(
+            "Got neither cost nor cost_matrix; expected exactly one: cost= with one row per "
+            "sample, or cost_matrix= with one row per class. A search or a tuned threshold passes "
+            "cost on only with sklearn.set_config(enable_metadata_routing=True)."
+        )
     if cost is not None and cost_matrix is not None:
         routes = callable(cost_matrix) and get_config()["enable_metadata_routing"]
         raise ValueError(

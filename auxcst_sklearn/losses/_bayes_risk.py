@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from ..costs._account import Costs
+from ..costs._problem import Problem
 from ..costs._statistics import CostStatistics
-from ._loss import Loss, ProbabilisticLoss, Target, Weight
+from ._loss import Loss, ProbabilisticLoss, Target
 
 # torch's softmax is slow for rows shorter than a vector register.
 FEW_CLASSES = 16
@@ -212,12 +212,12 @@ class BayesRisk(CrossEntropy):
 
     smoothing: float = 0.05
 
-    def _for_sample_costs(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
+    def _for_sample_costs(self, data: Problem, stream: bool = False) -> Loss:
         """Return the loss for per-sample costs: itself, if rows of a class have equal costs."""
-        vectors = costs.vectors()
-        above, level, seen = _class_means(vectors, costs.label, weight)
+        vectors = data.vectors()
+        above, level, seen = _class_means(vectors, data)
         excess = vectors - vectors.min(axis=1, keepdims=True)
-        repeated = np.allclose(excess, above.numpy()[costs.label], rtol=1e-6, atol=1e-9)
+        repeated = np.allclose(excess, above.numpy()[data.label], rtol=1e-6, atol=1e-9)
         if repeated and not stream:
             return self
         return SampleRisk(self, above, level, seen)
@@ -236,13 +236,13 @@ class SampleRisk(ProbabilisticLoss):
         """The loss for a training set with these class frequencies and mean costs."""
         return replace(self, classes=self.classes._for_statistics(statistics))
 
-    def _for_more_samples(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
+    def _for_more_samples(self, data: Problem, stream: bool = False) -> Loss:
         """Set the means of new classes, and replace zeros, which no factor can change.
 
         The other means are kept, because the factors have been learnt for them; in a stream, whose
         first samples may be few, they are running means.
         """
-        above, level, new = _class_means(costs.vectors(), costs.label, weight)
+        above, level, new = _class_means(data.vectors(), data)
         # The share of the new samples in a running mean; it is 1 for a class that has not been seen
         # before.
         fraction = torch.where(new > 0, new / (self.seen + new), 0.0)
@@ -312,13 +312,12 @@ class SampleRisk(ProbabilisticLoss):
         return self.classes.probabilities(outputs.chunk(3, dim=-1)[0])
 
 
-def _class_means(
-    cost: NDArray[Any], label: NDArray[Any], weight: Weight
-) -> tuple[Tensor, Tensor, Tensor]:
+def _class_means(cost: NDArray[Any], data: Problem) -> tuple[Tensor, Tensor, Tensor]:
     """Mean costs of each class above each sample's smallest, mean of these, and class weights."""
+    of_samples = data.label, data.relative_weight
     lowest = cost.min(axis=1, keepdims=True)
-    above = CostStatistics.of(cost - lowest, label, weight)
-    level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)
+    above = CostStatistics.of(cost - lowest, *of_samples)
+    level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), *of_samples)
     means = torch.as_tensor(above.class_mean), torch.as_tensor(level.class_mean[:, 0])
     return *means, torch.as_tensor(above.weight)
 

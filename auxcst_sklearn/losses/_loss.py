@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from typing_extensions import Self
 
 from .._checks.calls import BaseEstimator
-from ..costs._account import Costs
+from ..costs._problem import Problem
 from ..costs._statistics import CostStatistics
-
-Weight = NDArray[Any] | None
 
 
 class Target(NamedTuple):
@@ -160,11 +157,11 @@ class Loss(BaseEstimator, ABC):
 
     # Hooks for a cost network, which learns costs that differ within a class: see `BayesRisk`.
 
-    def _for_sample_costs(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
+    def _for_sample_costs(self, data: Problem, stream: bool = False) -> Loss:
         """The loss for these costs of samples; in a stream more will follow."""
         return self
 
-    def _for_more_samples(self, costs: Costs, weight: Weight, stream: bool = False) -> Loss:
+    def _for_more_samples(self, data: Problem, stream: bool = False) -> Loss:
         """The loss for a training that continues with other samples, or with more in a stream."""
         return self
 
@@ -207,7 +204,7 @@ class ProbabilisticLoss(Loss):
         """Return the expected cost of each prediction under the class probabilities."""
         p = self.probabilities(outputs)
         p = p if p.device.type == "mps" else p.double()  # MPS has no float64
-        return p @ torch.as_tensor(statistics.class_mean, dtype=p.dtype, device=p.device)
+        return p @ p.new_tensor(statistics.class_mean)
 
     def start_bias(self, statistics: CostStatistics) -> Tensor:
         """Return the logarithms of the class frequencies as initial biases, or 0."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from inspect import signature
 from itertools import product
 from numbers import Integral
@@ -23,10 +24,11 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks.calls import error_context
 from .._checks.classifiers import probabilities
-from .._checks.data import as_labels, check_groups, check_row_order, label_index, sliceable
+from .._checks.data import as_labels, label_index, sliceable
 from .._checks.nesting import before_last, chain, final_estimator, fit_arguments, is_search, last_of
-from ..costs._account import Costs, columns_of
-from ..costs._evaluation import decided, function_of, read_evaluated
+from ..costs._evaluation import decided, function_of
+from ..costs._labels import columns_of
+from ..costs._problem import Problem, read_problem
 from ..costs._reading import CostFunction
 from ._measures import mean_interval
 
@@ -138,22 +140,28 @@ def compare_costs(
     Name: cost, dtype: float64
     """
     _check_models(models)
-    check_row_order(X=X, y=y, cost=cost, groups=groups)
-    given = X
-    X, labels = indexable(sliceable(X), as_labels(y, "y"))
-    units = None if groups is None else check_groups(groups, labels)
-    read = read_evaluated(cost, cost_matrix, len(labels), given, "compare_costs")
-    costs = Costs.of_fit(labels, read, classes, decisions, y)
+    data = read_problem(
+        X,
+        y,
+        lambda X, y: indexable(sliceable(X), as_labels(y, "y")),
+        cost=cost,
+        cost_matrix=cost_matrix,
+        groups=groups,
+        classes=classes,
+        decisions=decisions,
+        owner="compare_costs",
+        required=True,
+    )
     function = cost_matrix if callable(cost_matrix) else None
     if function is not None:
-        cost, cost_matrix = costs.labelled(), None
-    constants = {f"always {label}": j for j, label in enumerate(costs.decisions)}
+        cost, cost_matrix = data.labelled(), None
+    constants = {f"always {label}": j for j, label in enumerate(data.decisions)}
     _check_names(models, [MOST_PROBABLE, *constants], baseline)
-    folds = _folds(cv, X, labels, units)
-    parameters = {"cost_matrix": cost_matrix, "classes": costs.classes, "decisions": decisions}
-    of_samples = {"cost": cost, "groups": units}
+    folds = _folds(cv, data)
+    parameters = {"cost_matrix": cost_matrix, "classes": data.classes, "decisions": decisions}
+    of_samples = {"cost": cost, "groups": data.groups}
     per_row = {name: values for name, values in of_samples.items() if values is not None}
-    task = _Task(X, y, costs, per_row, parameters, function)
+    task = _Task(data, y, per_row, parameters, function)
     runs = Parallel(n_jobs=n_jobs)(
         delayed(task.run)(name, models[name], *fold) for fold, name in product(folds, models)
     )
@@ -168,13 +176,14 @@ def compare_costs(
         seconds[MOST_PROBABLE] = seconds[source]
     elif baseline == MOST_PROBABLE:
         raise ValueError(f"baseline={baseline!r}, but models[{source!r}] has no predict_proba.")
-    tested_costs = costs.part(tested)
+    priced = replace(data, X=None).part(tested)
+    if priced.groups is None:  # a sample that is tested twice is not two
+        priced = replace(priced, groups=tested)
     if len(constants) > MANY_DECISIONS:
-        cheapest = int(tested_costs.vectors().mean(axis=0).argmin())
+        cheapest = int(priced.vectors().mean(axis=0).argmin())
         constants = {n: j for n, j in constants.items() if j == cheapest or n == baseline}
     chosen |= {name: np.full(len(tested), j) for name, j in constants.items()}
-    units = tested if units is None else units[tested]
-    return _table(tested_costs, chosen, seconds, units, source if baseline is None else baseline)
+    return _table(priced, chosen, seconds, source if baseline is None else baseline)
 
 
 def _check_models(models: Any) -> None:
@@ -192,20 +201,20 @@ def _check_names(models: Mapping[str, Any], added: list[str], baseline: str | No
         raise ValueError(f"baseline={baseline!r}; expected one of {[*models, *added]}.")
 
 
-def _folds(cv: Any, X: Any, labels: NDArray[Any], groups: Any) -> list[Any]:
+def _folds(cv: Any, data: Problem) -> list[Any]:
     """Numbers of the rows of each fold, which may come as masks."""
-    whole = groups is not None and isinstance(cv, Integral)
+    whole = data.groups is not None and isinstance(cv, Integral)
+    labels, rows = data.labels, np.arange(len(data))
     splitter = StratifiedGroupKFold(cv) if whole else check_cv(cv, labels, classifier=True)
-    rows = np.arange(len(labels))
-    return [(rows[train], rows[test]) for train, test in splitter.split(X, labels, groups)]
+    splits = splitter.split(data.X, labels, data.groups)
+    return [(rows[train], rows[test]) for train, test in splits]
 
 
 class _Task(NamedTuple):
     """The rows of a comparison, arguments of `fit` for each row, and parameters of estimators."""
 
-    X: Any
+    data: Problem
     y: Any
-    costs: Costs
     per_row: dict[str, Any]
     parameters: dict[str, Any]
     function: CostFunction | None
@@ -221,7 +230,7 @@ class _Task(NamedTuple):
         return chosen, self._most_probable(ready, train, test), *np.diff(times)
 
     def _fit(self, model: Any, train: NDArray[Any]) -> Any:
-        X, y = (_safe_indexing(rows, train) for rows in (self.X, self.y))
+        X, y = (_safe_indexing(rows, train) for rows in (self.data.X, self.y))
         last, of_parameters, _ = last_of(model)
         names = fit_arguments(model)
         if get_config()["enable_metadata_routing"]:
@@ -263,33 +272,33 @@ class _Task(NamedTuple):
 
     def _columns(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the decisions, by the rule of the model itself or by expected costs."""
-        X, costs = _safe_indexing(self.X, test), self.costs
+        X, data = _safe_indexing(self.data.X, test), self.data
         if _has_rule(last_of(model)[0]):
             cost = self.per_row.get("cost")
             own = getattr(final_estimator(model), "cost_matrix", None)
             function_of(model)  # for its warning of an X that a pipeline changes
-            is_known = own is None and costs.matrices is not None
+            is_known = own is None and data.known
             made = decided(model, X, _safe_indexing(cost, test) if is_known else None)
             made = as_labels(made, "predict", mixed=True)
-            return label_index(made, costs.decisions, name="predict")
+            return label_index(made, data.decisions, name="predict")
         if not hasattr(model, "predict_proba"):
             raise TypeError(
                 "The model has neither predict_proba nor a decision by costs. Pass "
                 "BayesMinimumRiskClassifier(model, calibration='sigmoid')."
             )
-        return self._cheapest(probabilities(model, X, costs.classes), train, test)
+        return self._cheapest(probabilities(model, X, data.classes), train, test)
 
     def _cheapest(self, p: NDArray[np.float64], train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of least expected cost: of known matrices, or of the means in training."""
-        rows = train if self.costs.matrices is None else test
-        return self.costs.part(rows).expected_cost(p).argmin(axis=1)
+        rows = test if self.data.known else train
+        return replace(self.data, X=None).part(rows).expected_cost(p).argmin(axis=1)
 
     def _most_probable(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the most probable classes, or their cheapest decisions; None without."""
         if not hasattr(model, "predict_proba"):
             return None
-        classes, decisions = self.costs.classes, self.costs.decisions
-        most = probabilities(model, _safe_indexing(self.X, test), classes).argmax(axis=1)
+        classes, decisions = self.data.classes, self.data.decisions
+        most = probabilities(model, _safe_indexing(self.data.X, test), classes).argmax(axis=1)
         columns = columns_of(classes, decisions)
         if columns is not None:
             return columns[most]
@@ -324,18 +333,17 @@ def _has_rule(model: Any) -> bool:
 
 
 def _table(
-    costs: Costs,
+    data: Problem,
     chosen: dict[str, NDArray[np.intp]],
     seconds: dict[str, NDArray[np.float64]],
-    units: NDArray[Any],
     baseline: str,
 ) -> Any:
     """A row for each name, in pandas if it is there."""
-    paid = {name: costs.paid(columns) for name, columns in chosen.items()}
-    labels, n_decisions = costs.decisions.tolist(), len(costs.decisions)
+    paid = {name: data.paid(columns) for name, columns in chosen.items()}
+    labels, n_decisions = data.decisions.tolist(), len(data.decisions)
     rows, shares = [], {}
     for name, columns in chosen.items():
-        interval = mean_interval(paid[name] - paid[baseline], np.ones(len(units)), units)
+        interval = mean_interval(paid[name] - paid[baseline], np.ones(len(data)), data.groups)
         difference = 3 * [np.nan] if name == baseline else interval
         shares[name] = np.bincount(columns, minlength=n_decisions) / len(columns)
         rows.append([paid[name].mean(), *difference, *seconds.get(name, (0.0, 0.0))])

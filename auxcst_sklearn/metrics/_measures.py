@@ -15,15 +15,15 @@ from typing_extensions import Self
 
 from .._checks.calls import warn
 from .._checks.data import check_groups, check_row_order
-from ..costs._account import find_labels
 from ..costs._evaluation import (
     decided,
     decisions_of,
-    evaluated,
     mean_paid,
+    read_predictions,
     read_scored,
     with_own_costs,
 )
+from ..costs._labels import find_labels
 from ..costs._reading import CostFunction
 
 
@@ -142,10 +142,10 @@ def savings_score(
     0.66...
     """
     predictions = {"y_true": y_true, "y_pred": y_pred}
-    costs, (chosen,), weight = evaluated(
+    data, (chosen,) = read_predictions(
         predictions, cost, cost_matrix, classes, decisions, sample_weight
     )
-    constant = np.average(costs.vectors(), axis=0, weights=weight).min()
+    constant = np.average(data.vectors(), axis=0, weights=data.weight).min()
     if constant <= 0:
         warn(
             f"The best constant prediction costs {constant:g} on average; savings are a share of "
@@ -153,7 +153,7 @@ def savings_score(
             UndefinedMetricWarning,
         )
         return float("nan")
-    return float(1 - np.average(costs.paid(chosen), weights=weight) / constant)
+    return float(1 - np.average(data.paid(chosen), weights=data.weight) / constant)
 
 
 class CostDifference(NamedTuple):
@@ -244,13 +244,13 @@ def cost_difference(
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1.")
     predictions = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
-    costs, (a, b), given_weight = evaluated(
+    data, (a, b) = read_predictions(
         predictions, cost, cost_matrix, classes, decisions, sample_weight
     )
-    weights = np.ones(len(a)) if given_weight is None else given_weight
+    weights = np.ones(len(a)) if data.weight is None else data.weight
     check_row_order(**predictions, groups=groups)
     labels = None if groups is None else check_groups(groups, a)
-    return mean_interval(costs.paid(a) - costs.paid(b), weights, labels, confidence)
+    return mean_interval(data.paid(a) - data.paid(b), weights, labels, confidence)
 
 
 def mean_interval(

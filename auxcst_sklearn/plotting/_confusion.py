@@ -11,7 +11,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 
 from .._checks.data import as_labels, label_index
 from .._checks.nesting import final_estimator
-from ..costs._evaluation import decided, decisions_of, evaluated, read_scored, with_own_costs
+from ..costs._evaluation import decided, decisions_of, read_predictions, read_scored, with_own_costs
 from ._drawing import amount
 
 
@@ -160,14 +160,14 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         """
         named = classes, decisions, sample_weight
         predictions = {"y_true": y_true, "y_pred": y_pred}
-        costs, (pred,), weight = evaluated(predictions, cost, cost_matrix, *named)
-        labels = costs.classes if labels is None else as_labels(labels, "labels")
-        rows, other = label_index(labels, costs.classes, name="labels"), costs.other_decisions
+        data, (pred,) = read_predictions(predictions, cost, cost_matrix, *named)
+        labels = data.classes if labels is None else as_labels(labels, "labels")
+        rows, other = label_index(labels, data.classes, name="labels"), data.other_decisions
         cells = np.ix_(rows, rows if other is None else np.arange(len(other)))
-        paid, n_samples = np.zeros((2, len(costs.classes), len(costs.decisions)))
-        weight = np.ones(len(pred)) if weight is None else weight
-        np.add.at(paid, (costs.label, pred), weight * costs.paid(pred))
-        np.add.at(n_samples, (costs.label, pred), weight)
+        paid, n_samples = np.zeros((2, len(data.classes), len(data.decisions)))
+        weight = np.ones(len(pred)) if data.weight is None else data.weight
+        np.add.at(paid, (data.label, pred), weight * data.paid(pred))
+        np.add.at(n_samples, (data.label, pred), weight)
         paid, axis = paid[cells], {"true": 1, "pred": 0, "all": None}
         if normalize is not None:
             if normalize not in axis:

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import check_row_order, shorten
 from .._checks.nesting import final_estimator
-from ..costs._account import expected_cost
-from ..costs._evaluation import decisions_of, evaluated, read_scored, with_own_costs
+from ..costs._evaluation import decisions_of, read_predictions, read_scored, with_own_costs
+from ..costs._problem import expected_cost
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 
 if TYPE_CHECKING:
@@ -318,28 +318,30 @@ class _BinaryCosts(NamedTuple):
         weight: Any,
     ) -> _BinaryCosts:
         """Check what the caller passes."""
-        costs, _, weights = evaluated({"y_true": y}, cost, cost_matrix, classes, decisions, weight)
-        labels = costs.classes
-        if len(labels) != 2 or len(costs.decisions) != 2:
+        named = classes, decisions, weight
+        data, _ = read_predictions({"y_true": y}, cost, cost_matrix, *named)
+        labels = data.classes
+        if len(labels) != 2 or len(data.decisions) != 2:
             raise ValueError(
                 f"A threshold decides between two decisions for two classes, but there are "
-                f"{shorten(costs.decisions)}. If y_true lacks one of the two, name both in "
+                f"{shorten(data.decisions)}. If y_true lacks one of the two, name both in "
                 "classes=."
             )
-        if pos_label is None and costs.other_decisions is not None:
+        if pos_label is None and data.other_decisions is not None:
             pos_label = labels[1]  # The decisions name what is above and below the threshold.
         positive = _positive_class(pos_label, labels)
-        matrix = costs.values if costs.per_class else costs.matrices
-        vectors, weights = costs.vectors(), np.ones(len(costs)) if weights is None else weights
+        matrix = None if data.kind == "vectors" else data.costs
+        vectors = data.vectors()
+        weights = np.ones(len(data)) if data.weight is None else data.weight
         alert = positive
-        if costs.other_decisions is not None:
-            means = [np.average(vectors[costs.label == k], axis=0) for k in (0, 1)]
+        if data.other_decisions is not None:
+            means = [np.average(vectors[data.label == k], axis=0) for k in (0, 1)]
             if matrix is not None:
                 means = [*matrix.reshape(-1, 2, 2).mean(axis=0)]
             cheaper = np.argmin(means, axis=1)
             if cheaper[0] == cheaper[1]:
                 raise ValueError(
-                    f"{costs.decisions.tolist()[cheaper[0]]!r} is the cheaper decision for "
+                    f"{data.decisions.tolist()[cheaper[0]]!r} is the cheaper decision for "
                     "both classes on average; expected costs of which each class has its own "
                     "best decision."
                 )

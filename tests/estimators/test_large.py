@@ -13,7 +13,7 @@ from auxcst_sklearn import (
     CostSensitiveEnsembleClassifier,
     CSAEPretrainedMLP,
 )
-from auxcst_sklearn._inputs import lazy_rows
+from auxcst_sklearn._checks import lazy_rows
 from auxcst_sklearn._training import batches
 
 COST = [[0, 1, 5], [2, 0, 1], [10, 4, 0]]

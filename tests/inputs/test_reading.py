@@ -4,7 +4,7 @@ from scipy import sparse
 from sklearn.preprocessing import scale
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from auxcst_sklearn._inputs.lazy_rows import check_resolution
+from auxcst_sklearn._checks.lazy_rows import check_resolution
 from auxcst_sklearn._inputs.scaling import as_float32
 from tests.factories import small_mlp
 

@@ -4,7 +4,7 @@ import torch
 from sklearn.datasets import make_classification
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
-from auxcst_sklearn.costs._account import Costs
+from auxcst_sklearn.costs._problem import Problem
 from auxcst_sklearn.losses import BayesRisk, Target
 from auxcst_sklearn.losses._bayes_risk import SampleRisk
 from auxcst_sklearn.metrics import mean_cost
@@ -25,9 +25,11 @@ def problem():
 
 def of_samples(loss, cost, label, weight=None, **more):
     """The loss for these costs of samples."""
-    n = cost.shape[1]
-    costs = Costs(np.arange(n), np.arange(n), cost, False, label)
-    return loss._for_sample_costs(costs, weight, **more)
+    return loss._for_sample_costs(problem_of(cost, label, weight), **more)
+
+
+def problem_of(cost, label, weight=None):
+    return Problem(label, *[np.arange(cost.shape[1])] * 2, cost, "vectors", weight=weight)
 
 
 def numpy_tables(cost, label, weight):
@@ -226,7 +228,7 @@ def test_factors_stay_those_of_the_means_that_they_were_learnt_for():
     loss = of_samples(BayesRisk(), cost, np.array([0, 0, 1]))
 
     more = np.array([[0.0, 9, 9], [5, 0, 7], [1, 2, 0]])
-    later = loss._for_more_samples(Costs(*[np.arange(3)] * 2, more, False, np.arange(3)), None)
+    later = loss._for_more_samples(problem_of(more, np.arange(3)))
 
     # The zeros of class 1 and all of class 2, which had no example, are new.
     np.testing.assert_allclose(later.above.numpy(), [[0, 2, 3], [2, 0, 7], [1, 2, 0]])
@@ -238,12 +240,12 @@ def test_in_a_stream_the_means_are_those_of_all_samples():
     random = np.random.default_rng(0)
     cost, label = random.uniform(size=(40, 3)), random.integers(3, size=40)
     blocks = [slice(3), slice(3, 10), slice(10, 40)]
-    whole = Costs(*[np.arange(3)] * 2, cost, False, label)
+    whole = problem_of(cost, label)
     first, *others = (whole.part(np.r_[block]) for block in blocks)
 
-    loss = BayesRisk()._for_sample_costs(first, None, stream=True)
+    loss = BayesRisk()._for_sample_costs(first, stream=True)
     for costs in others:
-        loss = loss._for_more_samples(costs, None, stream=True)
+        loss = loss._for_more_samples(costs, stream=True)
 
     whole = of_samples(BayesRisk(), cost, label)
     torch.testing.assert_close(loss.above, whole.above)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn._inputs import lazy_rows
+from auxcst_sklearn._checks import lazy_rows
 from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches, BlockBatches, Rows
 from auxcst_sklearn._training.folds import sampled_folds

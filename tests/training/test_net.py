@@ -9,7 +9,7 @@ from torch import nn
 from auxcst_sklearn._training import net as net_module
 from auxcst_sklearn._training import plan as plan_module
 from auxcst_sklearn._training.runtime import Processes, largest_output
-from auxcst_sklearn.costs._account import Costs
+from auxcst_sklearn.costs._problem import Problem
 from tests.factories import small_cnn, small_mlp
 
 
@@ -54,7 +54,7 @@ def test_net_params_reach_skorch(data):
 
 def test_costs_of_classes_are_not_expanded_when_training_continues(data, monkeypatch):
     model = small_mlp(warm_start=True, loss="squared").fit(*data)
-    monkeypatch.delattr(Costs, "vectors")
+    monkeypatch.delattr(Problem, "vectors")
 
     assert len(model.fit(*data).history_) == 6
 

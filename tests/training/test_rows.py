@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from auxcst_sklearn._inputs.lazy_rows import LazyRows
+from auxcst_sklearn._checks.lazy_rows import LazyRows
 from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training import runtime
 from auxcst_sklearn._training.batches import Batches

@@ -61,9 +61,9 @@ def test_rows_without_weight_do_not_count(per_class):
     kept = training_set(X, LABEL, cost, per_class, weight).with_positive_weights()
 
     assert kept.X.ravel().tolist() == [0, 2, 4]
-    assert kept.costs.label.tolist() == [0, 2, 2]
+    assert kept.label.tolist() == [0, 2, 2]
     assert kept.weight.tolist() == [1, 2, 1]
-    np.testing.assert_array_equal(kept.costs.values, MATRIX if per_class else MATRIX[[0, 2, 2]])
+    np.testing.assert_array_equal(kept.values, MATRIX if per_class else MATRIX[[0, 2, 2]])
 
 
 def test_small_weights_are_raised():

@@ -1,4 +1,4 @@
-"""The account of costs in a fit: classes, one source, warnings."""
+"""The problem of a fit: classes, one source of costs, warnings."""
 
 import warnings
 
@@ -9,8 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
-from auxcst_sklearn.costs._account import Costs
-from auxcst_sklearn.costs._reading import read_source
+from auxcst_sklearn.costs._problem import read_problem
 from auxcst_sklearn.metrics import (
     cost_difference,
     cost_scorer,
@@ -39,18 +38,19 @@ def test_classes_come_from_the_caller_from_labels_of_costs_or_from_y():
 @pytest.mark.parametrize("classes", [["b", "a"], ["a", "a", "b"], [["a"], ["b"]]])
 def test_classes_must_be_sorted(classes):
     with pytest.raises(ValueError, match="each label once, in sorted order.*DataFrame"):
-        Costs.of_fit(np.array(["a", "b"]), None, classes)
+        of_fit(label=np.array([0, 1]), labels=np.array(["a", "b"]), classes=classes)
 
 
 def test_a_single_class_is_refused():
     with pytest.raises(ValueError, match=r"1 class only, \['a'\]; .* classes="):
-        Costs.of_fit(np.array(["a", "a"]), None)
+        read_problem(None, np.array(["a", "a"]), lambda X, y: (X, y), cost=None, cost_matrix=None)
     with pytest.raises(ValueError, match=r"classes=\[0\] contains 1 class only"):
-        Costs.of_fit(np.array([0, 0]), None, [0])
+        of_fit(label=np.array([0, 0]), classes=[0])
 
 
-def of_fit(cost=None, matrix=None, label=LABEL, labels=CLASSES):
-    return Costs.of_fit(labels[label], read_source(cost, matrix, len(label)), labels)
+def of_fit(cost=None, matrix=None, label=LABEL, labels=CLASSES, classes=None):
+    known = {"cost": cost, "cost_matrix": matrix, "classes": labels if classes is None else classes}
+    return read_problem(None, labels[label], lambda X, y: (X, y), **known)
 
 
 def test_costs_have_one_source():
