@@ -294,7 +294,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         return NamedPreprocessor()
 
     def _make_module(
-        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int, alpha: Any
     ) -> tuple[WrappedNetwork, list[float]]:
         first, tried = inputs.make_module(), densify(rows)
         example = example_of(first, tried)
@@ -303,12 +303,12 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         shape = first.out_shape if isinstance(first, ImageLayer) else None
         body = make_body(self.module, shape, params)
         names = self._layer_names(body, example)
-        alpha = alpha_of_layers(self.alpha, len(names), layers=f"layer of {names}")
+        weights = alpha_of_layers(alpha, len(names), layers=f"layer of {names}")
         module = WrappedNetwork(
             first,
             body,
             n_outputs,
-            hidden_layers=[name for name, weight in zip(names, alpha) if weight],
+            hidden_layers=[name for name, weight in zip(names, weights) if weight],
             head_input=self.head_input,
             head_gradient=plan.head_gradient,
             rows=tried,
@@ -318,7 +318,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             if first.layout.masks and not first.is_cut:
                 line = "Batches are not cut to their longest sample: cut outputs would differ."
                 report(line, self.verbose and processes().rank == 0)
-        return module, alpha
+        return module, weights
 
     def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
         module = self.module

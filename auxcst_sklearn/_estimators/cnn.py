@@ -238,7 +238,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         return ImagePreprocessor(*parameters, convolved=True)
 
     def _make_module(
-        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int, alpha: Any
     ) -> tuple[MirroredNetwork, list[float]]:
         channels = np.atleast_1d(np.asarray(self.channels)).tolist()
         if not channels:
@@ -247,6 +247,6 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         images = inputs.make_module()
         body = ResidualCNN(images.out_shape, channels=channels, depth=self.depth)
         *names, _ = body.hidden_layers
-        alpha = alpha_of_layers(self.alpha, len(names), layers="residual block but the last")
-        layers = [name for name, weight in zip(names, alpha) if weight]
-        return MirroredNetwork(images, body, n_outputs, hidden_layers=layers), alpha
+        weights = alpha_of_layers(alpha, len(names), layers="residual block but the last")
+        layers = [name for name, weight in zip(names, weights) if weight]
+        return MirroredNetwork(images, body, n_outputs, hidden_layers=layers), weights

@@ -225,7 +225,13 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         return NumberPreprocessor()
 
     def _make_networks(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, seeds: Sequence[int]
+        self,
+        plan: Plan,
+        inputs: Preprocessor,
+        rows: Any,
+        n_outputs: int,
+        seeds: Sequence[int],
+        alpha: Any,
     ) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
             rows.shape[1],

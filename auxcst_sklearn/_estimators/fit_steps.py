@@ -265,9 +265,9 @@ def make_net(
     make = partial(estimator._make_networks, plan, inputs, inputs.sample(data.X))
     seeds = np.array([draw_seed(rng) for _ in range(plan.n_networks)])
     with seeded(int(seeds[0])):
-        module, alpha = make(n_outputs, seeds.tolist())
-        if n_cost_outputs:  # The start does not depend on the heads of the other networks.
-            costs, _ = make(n_cost_outputs, (seeds + 1).tolist())
+        module, alpha = make(n_outputs, seeds.tolist(), getattr(estimator, "alpha", 0.0))
+        if n_cost_outputs:  # of networks without heads
+            costs, _ = make(n_cost_outputs, (seeds + 1).tolist(), 0.0)
             module = ClassAndCostNetwork(module, costs)
     module.float().start_at(*starts)
     module.set_precision(plan.precision == "bf16")
@@ -316,7 +316,10 @@ def continue_net(
     net.change_unit(statistics, rescales=plan.stream)
     objective = net.criterion_
     losses = objective.loss, objective.aux_loss
-    objective.loss, objective.aux_loss = _for_statistics(*losses, statistics)
+    # As in a new fit, weights count repetitions; in a stream they are relative to each other.
+    counted = replace(statistics, weight=data.class_weight(data.weight))
+    losses = _for_statistics(*losses, statistics if plan.stream else counted)
+    objective.loss, objective.aux_loss = losses
     if data.kind != "matrix":
         objective.loss = objective.loss._for_more_samples(data, plan.stream)
     return net

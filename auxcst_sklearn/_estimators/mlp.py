@@ -258,11 +258,11 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     _allows_nan = True
 
     def _make_networks(
-        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int, seeds: Sequence[int]
+        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int, seeds: Sequence[int], alpha: Any
     ) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
-        alpha = alpha_of_layers(self.alpha, self.depth - 1, layers="hidden layer but the last")
+        weights = alpha_of_layers(alpha, self.depth - 1, layers="hidden layer but the last")
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         first, scaled, n_features = inputs.make_module(generators), None, rows.shape[1]
         if isinstance(first, FeatureInput):
@@ -273,14 +273,14 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
             n_features,
             n_outputs,
             width=width,
-            head_layers=np.flatnonzero(alpha).tolist(),
+            head_layers=np.flatnonzero(weights).tolist(),
             activation=self.activation,
             dropout=self.dropout,
             scaled=scaled,
             inputs=first,
             generators=generators,
         )
-        return module, alpha
+        return module, weights
 
 
 PAPER: dict[str, Any] = {

@@ -149,18 +149,24 @@ class NetworkSteps(NetParameters, DecisionMixin, BaseEstimator):
         raise NotImplementedError
 
     def _make_networks(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, seeds: Sequence[int]
+        self,
+        plan: Plan,
+        inputs: Preprocessor,
+        rows: Any,
+        n_outputs: int,
+        seeds: Sequence[int],
+        alpha: Any,
     ) -> tuple[AuxNetwork, list[float]]:
-        """Make a network for each seed, and the weight alpha of each layer; 0 is no head."""
-        modules, alpha = list[AuxNetwork](), list[float]()
+        """Make a network for each seed, and the weight `alpha` of each layer; 0 is no head."""
+        modules, weights = list[AuxNetwork](), list[float]()
         for seed in seeds:
             torch.default_generator.manual_seed(seed)
-            module, alpha = self._make_module(plan, inputs, rows, n_outputs)
+            module, weights = self._make_module(plan, inputs, rows, n_outputs, alpha)
             modules.append(module)
-        return SideBySide(modules), alpha
+        return SideBySide(modules), weights
 
     def _make_module(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int
+        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, alpha: Any
     ) -> tuple[AuxNetwork, list[float]]:
         """Make one network, which draws from torch's global generator, and the weights alpha."""
         raise NotImplementedError

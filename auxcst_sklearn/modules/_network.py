@@ -123,10 +123,6 @@ class AuxNetwork(nn.Module):
         """The modules of each network that belong to no other."""
         return [[]] * self.n_networks
 
-    def remove_heads(self) -> None:
-        """Leave the output alone."""
-        self.heads.clear()
-
 
 class SideBySide(AuxNetwork):
     """Networks of one architecture that are computed one by one, such as convolutions.
@@ -188,11 +184,6 @@ class SideBySide(AuxNetwork):
         for network in self.networks:
             network.start_at(bias, aux_bias)
 
-    def remove_heads(self) -> None:
-        """Remove the heads of all networks."""
-        for network in self.networks:
-            network.remove_heads()
-
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each network, all buffers included."""
         return [[*map(torch.detach, (*n.parameters(), *n.buffers()))] for n in self.networks]
@@ -212,7 +203,6 @@ class ClassAndCostNetwork(AuxNetwork):
         super().__init__()
         self.classes = classes
         self.costs = costs
-        costs.remove_heads()
         self.n_networks = classes.n_networks
         self.even_rows = classes.even_rows
         self.head_gradient = classes.head_gradient

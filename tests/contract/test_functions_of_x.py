@@ -1,4 +1,4 @@
-"""cost_matrix as a function of X: the same as passing its result, in every tool, without routing."""
+"""cost_matrix as a function of X: the same as passing its result, in every tool."""
 
 from __future__ import annotations
 

@@ -319,3 +319,18 @@ def test_batch_size_and_verbose_of_now(data, capsys):
     assert stream.set_params(batch_size=8).partial_fit(X, y).net_.batch_size == 8
     larger = small_mlp(warm_start=True).fit(X[:50], y[:50]).fit(np.tile(X, (40, 1)), np.tile(y, 40))
     assert larger.net_.batch_size > 16
+
+
+def test_weights_that_count_repetitions_bound_probabilities_in_a_warm_start_too():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-4, 1, (297, 2)), rng.normal(4, 1, (3, 2))])
+    y = np.repeat([0, 1], [297, 3])
+    known = {"cost_matrix": [[0, 1], [2000, 0]], "learning_rate": 0.05, "temperature": 1.0}
+    model = small_mlp(**known, max_epochs=60, warm_start=True)
+
+    smallest = [
+        model.fit(X, y, sample_weight=np.full(300, 10.0)).predict_proba(X).min() for _ in range(2)
+    ]
+
+    # Ten times 300 samples show no probability below 1 / 3,000.
+    np.testing.assert_allclose(smallest, 1 / 3000, rtol=0.01)
