@@ -287,7 +287,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
 
     def _warn_if_collapsed(self, data: Problem) -> None:
         """Warn if all predictions are one class, and another one would cost less."""
-        if data.known:  # decisions depend on each row's costs
+        if data.is_known:  # decisions depend on each row's costs
             return
         # At random, because every tenth row, say, may be of one class. Nearly always, a few rows
         # already show two decisions.

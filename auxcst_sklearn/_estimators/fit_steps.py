@@ -135,8 +135,8 @@ def _validation_set(
         source = read_source(cost, estimator.cost_matrix, len(label), X, owner)
         axes = training.classes, training.decisions
         held_out = Problem.of(label, *axes, source, X=rows, weight=check_weight(weight, rows))
-    if training.known != held_out.known:
-        dimensions = 3 if training.known else 2
+    if training.is_known != held_out.is_known:
+        dimensions = 3 if training.is_known else 2
         raise ValueError(
             f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
             "the same, because a matrix for each sample decides, and a cost vector does not. "

@@ -63,7 +63,7 @@ class Rows:
             weight = np.empty(len(data.weight), np.float32)  # without another copy in float64
             np.divide(data.weight, data.weight.mean(), out=weight, casting="same_kind")
             self.weight = torch.from_numpy(weight).to(device)
-        if data.known:
+        if data.is_known:
             self.matrices = torch.from_numpy(data.costs).to(device)
         self.per_class = data.kind == "matrix"
         self.n_rows: int = self.X.shape[0]

@@ -86,14 +86,14 @@ class Problem:
     # ------------------------------------------------------------------- costs
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether each sample has a matrix of its own, by which it is decided."""
         return self.kind == "matrices"
 
     @cached_property
     def values(self) -> NDArray[Any]:
         """Costs of the classes (K, D), or the cost vectors of the samples (n, D)."""
-        return self.costs[np.arange(len(self)), self.label] if self.known else self.costs
+        return self.costs[np.arange(len(self)), self.label] if self.is_known else self.costs
 
     def vectors(self) -> NDArray[Any]:
         """The cost of each decision for each sample, given its true class (n, D)."""
@@ -112,17 +112,17 @@ class Problem:
 
     def expected_cost(self, probability: NDArray[Any]) -> NDArray[np.float64]:
         """Expected cost of each decision (n, D) under class probabilities."""
-        return expected_cost(probability, self.costs if self.known else self.matrix())
+        return expected_cost(probability, self.costs if self.is_known else self.matrix())
 
     def labelled(self) -> LabelledCosts:
         """The costs of samples with their labels, as a user would pass them as `cost`."""
-        classes = self.classes if self.known else None
+        classes = self.classes if self.is_known else None
         return LabelledCosts.of_own(self.costs.view(), classes, self.decisions)
 
     def in_units(self, statistics: CostStatistics) -> Problem:
         """The same with costs in units of a network."""
         costs = statistics.to_units(self.costs)
-        return replace(self, costs=costs.astype(np.float32) if self.known else costs)
+        return replace(self, costs=costs.astype(np.float32) if self.is_known else costs)
 
     # ------------------------------------------------------- parts and weights
 
@@ -272,7 +272,9 @@ def _with_labels(y: NDArray[Any], costs: CostArray | None, classes: Any, decisio
             "cost_matrix, or a cost matrix for each sample. Cost vectors are for classes."
         )
     of_costs = costs is not None and classes is None and costs.decisions is not None
-    source = f", the labels of {getattr(costs, 'name', None)}" if of_costs else ""
+    source = f", the labels of {costs.name}" if of_costs and costs is not None else ""
+    if costs is not None and costs.of_function:
+        source += f". {AROUND.removesuffix('.')}"
     return Problem.of(label_index(y, labels, name="y", source=source), labels, columns, costs)
 
 

@@ -277,7 +277,7 @@ class _Task(NamedTuple):
             cost = self.per_row.get("cost")
             own = getattr(final_estimator(model), "cost_matrix", None)
             function_of(model)  # for its warning of an X that a pipeline changes
-            is_known = own is None and data.known
+            is_known = own is None and data.is_known
             made = decided(model, X, _safe_indexing(cost, test) if is_known else None)
             made = as_labels(made, "predict", mixed=True)
             return label_index(made, data.decisions, name="predict")
@@ -290,7 +290,7 @@ class _Task(NamedTuple):
 
     def _cheapest(self, p: NDArray[np.float64], train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of least expected cost: of known matrices, or of the means in training."""
-        rows = test if self.data.known else train
+        rows = test if self.data.is_known else train
         return replace(self.data, X=None).part(rows).expected_cost(p).argmin(axis=1)
 
     def _most_probable(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:

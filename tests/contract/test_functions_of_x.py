@@ -271,6 +271,10 @@ def test_the_rule_goes_around_composites_that_change_x():
     data = frame(X)
     bagged = BaggingClassifier(LogisticRegression(), 3, max_features=2, random_state=0)
     stack = StackingClassifier([("bagged", bagged)], LogisticRegression(), cv=2)
+    # Stacking encodes the labels, which the costs then do not have.
+    inside = StackingClassifier([("rule", rule(cost_matrix=of_column))], cv=2)
+    with pytest.raises(ValueError, match="labels of of_column.*put the rule around it"):
+        inside.fit(data, y)
     model = BayesMinimumRiskClassifier(stack, cost_matrix=of_column).fit(data, y)
     expected = BayesMinimumRiskClassifier(stack).fit(data, y, cost=of_column(data))
     np.testing.assert_array_equal(model.predict(data), expected.predict(data, of_column(data)))
