@@ -171,9 +171,10 @@ class Scaling:
 
     def __post_init__(self) -> None:
         self.has_heavy = bool(self.heavy.any())
+        self.columns_ranked = np.flatnonzero(self.ranked).tolist()
         self.changes = bool((self.center != 0).any() or (self.scale != 1).any())
         # Whether rows without missing values change at all.
-        self.moves = self.changes or self.has_heavy or bool(self.ranked.any())
+        self.moves = self.changes or self.has_heavy or bool(self.columns_ranked)
 
     def apply(self, X: Any, keep: NDArray[np.bool_]) -> Any:
         """Float32 rows; NaN is kept in the columns `keep`, and replaced by the median in others."""
@@ -196,7 +197,7 @@ class Scaling:
         scaled: NDArray[Any] = (rows - self.center) / self.scale  # float64, whatever the rows are
         if self.has_heavy:
             scaled[:, self.heavy] = _clipped(scaled[:, self.heavy])
-        for i, j in enumerate(np.flatnonzero(self.ranked)):
+        for i, j in enumerate(self.columns_ranked):
             scaled[:, j] = np.interp(rows[:, j], self.quantiles[:, i], self.scores[:, i])
         return scaled
 
