@@ -44,7 +44,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
 
     The expected cost of predicting class k for x is ``sum_j P(j | x) M[j, k]``. The class with the
     smallest expected cost is predicted (the Bayes decision). The costs are not needed for training,
-    and a matrix for each data may be passed at prediction time. The decision is only as good as
+    and a matrix for each sample may be passed at prediction time. The decision is only as good as
     the probabilities. `fit` warns if it is more expensive than the most probable class on samples
     that the classifier has not seen.
 
@@ -58,8 +58,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         columns follow `classes_`. Costs with labels (a DataFrame, or from
         :mod:`auxcst_sklearn.costs`) are matched by label. If costs differ between samples and are
         known when deciding, pass a function. It gets the X of `fit`, `predict` and other methods
-        as it is, and returns a cost matrix for each data. The costs of a data must depend on
-        this data alone. Costs of past samples are passed to `fit` instead. Without any costs,
+        as it is, and returns a cost matrix for each sample. The costs of a sample must depend on
+        this sample alone. Costs of past samples are passed to `fit` instead. Without any costs,
         every mistake costs 1.
     classes : array-like of shape (n_classes,), default=None
         All labels, sorted, if the training set may lack a class. If None, the labels of `y` or of
@@ -181,7 +181,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
             Sample weights, passed on to `estimator` if given.
         cost : array-like of shape (n_samples, n_classes) or (n_samples, n_classes, n_classes), \
                 or DataFrame, default=None
-            Cost of each prediction for each data, or a cost matrix for each data. Their means
+            Cost of each prediction for each sample, or a cost matrix for each sample. Their means
             over the classes are `cost_matrix_`, which `predict` uses if it gets no costs. An
             `estimator` of this package that has no `cost_matrix`, alone or at the end of a pipeline
             or search, also learns from them; other classifiers do not use them.
