@@ -85,19 +85,13 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         TypeError
             If `y_pred`, `classes` or `decisions` are passed, which the estimator determines.
         """
-        if passed := [name for name in ("y_pred", "classes", "decisions") if name in kwargs]:
-            raise TypeError(
-                f"{' and '.join(passed)} cannot be passed to from_estimator, because the estimator "
-                "determines them; expected costs in the order of its classes_ and decisions_, or "
-                "with labels. from_predictions takes predictions and labels of your own."
-            )
         if cost is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
         costs = read_scored(X, y, cost, cost_matrix, sample_weight)
-        kwargs |= {"cost": cost, "cost_matrix": cost_matrix, "sample_weight": sample_weight}
-        known = cost if costs.is_known else None
-        kwargs |= {"y_pred": decided(estimator, X, known), "classes": estimator.classes_}
-        return cls.from_predictions(y, decisions=decisions_of(estimator), **kwargs)
+        given: Any = {"cost": cost, "cost_matrix": cost_matrix, "sample_weight": sample_weight}
+        y_pred = decided(estimator, X, cost if costs.is_known else None)
+        labels: Any = {"classes": estimator.classes_, "decisions": decisions_of(estimator)}
+        return cls.from_predictions(y, y_pred=y_pred, **labels, **given, **kwargs)
 
     @classmethod
     def from_predictions(
