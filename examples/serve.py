@@ -27,6 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -85,6 +86,11 @@ class Decider:
         self.inputs = {i.name: (i.type, tuple(i.shape[1:])) for i in self.session.get_inputs()}
         self.outputs = [output.name for output in self.session.get_outputs()]
         metadata = self.session.get_modelmeta().custom_metadata_map
+        if missing := {"classes", "decisions"} - set(metadata):
+            raise ValueError(
+                f"{path} has no metadata {sorted(missing)}; expected a file of "
+                "auxcst_sklearn.onnx.to_onnx"
+            )
         self.classes, self.decisions = (json.loads(metadata[k]) for k in ("classes", "decisions"))
         if costs is not None and "cost_matrices" not in self.inputs:
             raise ValueError(
@@ -240,14 +246,14 @@ def matrix_of(
             if (given := getattr(found, name, None)) is not None and [*given] != wanted:
                 raise ValueError(f"they have the {name} {[*given]}; expected {wanted}")
         return np.asarray(found, np.float64).tolist()
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except Exception as error:  # The function gets whatever the client has sent.
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"the costs of a row cannot be computed, {reason}") from error
 
 
 def is_amount(value: Any) -> bool:
-    """Whether a value is a finite number from 0 on."""
-    return type(value) in (int, float) and 0 <= value < math.inf
+    """Whether a value is a number from 0 on that a float holds; an int has any number of digits."""
+    return type(value) in (int, float) and 0 <= value <= sys.float_info.max
 
 
 def assigned(

@@ -15,6 +15,8 @@ from sklearn import config_context
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
+from .calls import warn
+
 
 @contextmanager
 def numpy_arrays() -> Iterator[None]:
@@ -106,6 +108,8 @@ def holds_string(values: NDArray[Any]) -> bool:
 
 def check_frame(X: Any) -> None:
     """Raise an error for masked values and for times, which numpy and scikit-learn misread."""
+    if not (isinstance(X, list | tuple) or hasattr(X, "shape") or hasattr(X, "__array__")):
+        raise TypeError(f"X is a {type(X).__name__}; expected an array, a table or arrays by name.")
     check_no_mask(X, "X")
     refuse_times(X)
 
@@ -154,9 +158,9 @@ def plain_array(values: Any, name: str) -> NDArray[Any]:
 def check_row_order(**named: Any) -> None:
     """Raise an error for two objects whose index has the same label at different positions.
 
-    Rows belong together by position, as everywhere in scikit-learn, so that this is a sign of
-    rows that do not. A default index 0 .. n-1, as of a new DataFrame, is a sign only where the
-    other one contains the same labels.
+    For X and y, it is a warning. Rows belong together by position, as everywhere in scikit-learn,
+    so that this is a sign of rows that do not. A default index 0 .. n-1, as of a new DataFrame, is
+    a sign only where the other one contains the same labels.
     """
     tables = dict[str, Any]()
     for name, rows in named.items():
@@ -174,7 +178,7 @@ def check_row_order(**named: Any) -> None:
             continue
         row = int(moved.argmax())
         place = int((a == b[row]).argmax())
-        raise ValueError(
+        message = (
             f"The index of {other_name} has labels of that of {name} "
             f"{'in another order' if same else 'at other positions'}: "
             f"{other[[row]].tolist()[0]!r} is row {row} of {other_name}, but row {place} of "
@@ -182,6 +186,9 @@ def check_row_order(**named: Any) -> None:
             f"{other_name}.loc[{name}.index]; or, if rows belong together by position, pass "
             f"{other_name}.to_numpy(), or {other_name}.set_axis({name}.index) to keep columns."
         )
+        if (name, other_name) != ("X", "y"):  # which scikit-learn permutes to test a score
+            raise ValueError(message)
+        warn(message)
 
 
 class RowsByName(dict[str, Any]):

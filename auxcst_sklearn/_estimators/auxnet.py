@@ -34,6 +34,11 @@ from ..modules.wrapping import (
 from .base import BaseCostSensitiveNet
 from .parameters import COUNT, NOT_NEGATIVE, POSITIVE, ImageParameters, alpha_of_layers
 
+OTHER_NAMES = (
+    "In skorch and Keras, learning_rate is lr, max_epochs epochs, validation_fraction "
+    "train_split. Arguments of the module have the prefix module__, those in net_params optimizer__"
+)
+
 
 @dataclass(eq=False, repr=False)
 class ModuleParameters(ImageParameters):
@@ -140,8 +145,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         Whether to print a line per epoch.
     warm_start : bool, default=False
         Whether another call to `fit` continues from the current weights. Parameters of network,
-        loss and optimizer then keep their values. If the number of samples is unchanged, so are the
-        validation samples.
+        loss and optimizer, but for `learning_rate`, then keep their values. If the number of
+        samples is unchanged, so are the validation samples.
     device : str, default="auto"
         Where to train: "cpu", "cuda", "mps" ... If "auto", a CUDA GPU is used if there is one.
     callbacks : list of skorch callbacks, default=None
@@ -263,6 +268,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         of_module = {name: kwargs.pop(name) for name in [*kwargs] if name.startswith(PREFIX)}
+        if unknown := {*kwargs} - {*ModuleParameters.__dataclass_fields__}:
+            raise TypeError(f"CostSensitiveAuxNet has no {sorted(unknown)}. {OTHER_NAMES}")
         super().__init__(*args, **kwargs)
         self.__dict__.update(of_module)
 

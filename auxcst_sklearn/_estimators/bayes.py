@@ -218,7 +218,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         data = replace(data, X=X)
         if data.weight is not None:
             fit_params["sample_weight"] = on_host(sample_weight)
-        if self._has_calibrator:
+        if isinstance(classifier, CalibratedClassifierCV) and classifier is not self.estimator:
             classifier = calibrator(classifier, self.cv, data)
         fit_params = self._route(classifier, data, fit_params)
         warn_of_many_classes(self.calibration, len(data.classes))
@@ -273,16 +273,10 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         estimator = self.estimator
         if estimator is None:
             estimator = requesting_weights(LogisticRegression())
-        if not self._has_calibrator:
+        by_temperature = self.calibration == "temperature" and hasattr(estimator, "predict_proba")
+        if self.calibration in (None, "auto") or by_temperature:
             return estimator
         return requesting_weights(CalibratedClassifierCV(estimator, method=self.calibration))
-
-    @property
-    def _has_calibrator(self) -> bool:
-        """Whether the classifier is wrapped in scikit-learn's calibrator."""
-        scores = self.estimator is not None and not hasattr(self.estimator, "predict_proba")
-        is_given = self.calibration == "temperature" and not scores
-        return self.calibration not in (None, "auto") and not is_given
 
     def _check_probabilities(self, classifier: BaseEstimator) -> None:
         if not hasattr(classifier, "predict_proba"):

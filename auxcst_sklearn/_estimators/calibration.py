@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _check_method_params
@@ -72,25 +71,20 @@ def calibrator(calibrated: CalibratedClassifierCV, cv: Any, data: Problem) -> An
     Without a word it scales probabilities of a class that a fold lacks, and it takes other numbers
     than 0 .. K-1 for positions of classes.
     """
-    labels = data.labels[data.is_weighted]
-    known = np.unique(labels)
+    known = np.unique(data.labels[data.is_weighted])
     are_codes = isinstance(known[0], str) or np.array_equal(known, np.arange(len(known)))
     if calibrated.method == "temperature" and not are_codes:
         raise ValueError(
-            "calibration='temperature' of a classifier without predict_proba is scikit-learn's, "
-            f"which is wrong for the labels {shorten(known)}; expected 0 .. K-1, or strings, as "
-            "from y.astype(str)."
+            "calibration='temperature' without predict_proba is scikit-learn's, which is wrong for "
+            f"the labels {shorten(known)}; expected 0 .. K-1, or strings. Use y.astype(str), say."
         )
-    if isinstance(calibrated.estimator, FrozenEstimator):  # the rows of all folds calibrate
-        return calibrated.set_params(cv=cv)
     folds = folds_of(5 if cv is None and data.groups is None else cv, data, one=False)
     for rows in [rows for fold in folds for rows in fold]:
         of_rows = data.labels[rows[data.is_weighted[rows]]]
         if len(missing := np.setdiff1d(known, of_rows)):
             raise ValueError(
-                f"A fold for calibration lacks the classes {shorten(missing)}; expected all "
-                "classes in both parts of each fold, in samples with a weight. Shuffle, or make "
-                "fewer folds."
+                f"A fold for calibration lacks the classes {shorten(missing)}; expected all, with "
+                "weight, in both parts of each fold. Shuffle, or make fewer folds."
             )
     return calibrated.set_params(cv=folds)
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from pickle import PicklingError
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ from ..costs._problem import Fold, Problem, read_problem
 from ..costs._reading import Kind, read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
-from ..modules._mlp import AuxMLP
 from ..modules._network import ClassAndCostNetwork
 from .parameters import NetworkSteps, alpha_of_layers, check_net_params
 
@@ -161,21 +159,12 @@ def check_block(kind: Kind, first: Kind) -> None:
 
 def check_stream(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse a stream whose net was made with other parameters of the estimator."""
-    names = {*before, *now}
-    if changed := sorted(n for n in names if not _is_same(before.get(n), now.get(n))):
+    pairs = {name: (before.get(name), now.get(name)) for name in sorted({*before, *now})}
+    if changed := [n for n, (a, b) in pairs.items() if a is not b and digest(a) != digest(b)]:
         raise ValueError(
-            f"{', '.join(changed)} changed since the first call, but partial_fit continues with "
-            f"the net of that call; expected {', '.join(f'{n}={before.get(n)!r}' for n in changed)}"
-            ". Call fit to begin anew, or set them back."
+            f"{', '.join(changed)} changed since the first call, whose net partial_fit continues; "
+            f"expected {[before.get(name) for name in changed]}. Call fit to begin anew."
         )
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two values of a parameter are the same object, or equal."""
-    try:
-        return a is b or digest(a) == digest(b)
-    except PicklingError:
-        return False
 
 
 # ---------------------------------------------------------------------------------- plan
@@ -327,15 +316,14 @@ def continue_net(
 
 def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
     """Change the weight decay, dropout and alpha of a net to the parameters of now."""
-    decay = optimizer_arguments(estimator.optimizer, estimator.weight_decay, "cpu", net.module_)
-    decay |= check_net_params(estimator.net_params)
-    if "optimizer__weight_decay" in decay:
-        net.change_weight_decay(decay["optimizer__weight_decay"])
+    of_optimizer = estimator.optimizer, estimator.weight_decay, net.device, net.module_
+    arguments = optimizer_arguments(*of_optimizer) | check_net_params(estimator.net_params)
+    if (decay := arguments.get("optimizer__weight_decay")) is not None:
+        net.change_weight_decay(decay)
     for part in net.module_.modules():
-        if isinstance(part, AuxMLP):
+        if hasattr(part, "set_dropout"):
             part.set_dropout(estimator.get_params(deep=False)["dropout"])
-    objective = net.criterion_
-    before = objective.alpha_of_layers
+    objective, before = net.criterion_, net.criterion_.alpha_of_layers
     alpha = getattr(estimator, "alpha", before)
     now = alpha_of_layers(alpha, len(before), layers=f"layer, heads on {net.module_.layers[:-1]}")
     if [*map(bool, now)] != [*map(bool, before)]:

@@ -226,4 +226,6 @@ def check_net_params(net_params: Mapping[str, Any] | None) -> dict[str, Any]:
             "arguments of a part of the net, such as optimizer__betas, and for others the "
             "parameters of the estimator, such as learning_rate for lr."
         )
+    if not COUNT.is_satisfied_by(n_rows := arguments.get("iterator_valid__batch_size", 1)):
+        raise ValueError(f"net_params: iterator_valid__batch_size={n_rows!r}; expected 1 or more.")
     return arguments

@@ -88,8 +88,8 @@ class Preprocessor:
         alone = isinstance(y, str) and not reset and self.is_categorical is None
         validated = plain_rows(estimator, X) if alone else None
         if validated is None:
-            X, y = on_host(X), on_host(y)
             check_frame(X)
+            X, y = on_host(X), on_host(y)
             with numpy_arrays():
                 validated = self._as_arrays(estimator, X, y, reset)
         rows, *labels = validated if isinstance(validated, tuple) else (validated,)

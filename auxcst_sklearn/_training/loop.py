@@ -327,16 +327,16 @@ def _for_callbacks(batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def report_epoch(record: dict[str, Any], n_left: int, verbose: int, *, is_first: bool) -> None:
-    """A line of progress: losses, held-out cost, and the time left without early stopping."""
+    """A line of progress: losses, held-out cost, and the time that is left if no epoch is saved."""
     if not reports(verbose):
         return
     names = [name for name in SHOWN if name in record]
     if is_first:
         header = "".join(f"{name:>18}" for name in names)
-        report(f"epoch{header}{'time left':>12}", verbose)
+        report(f"epoch{header}{'at most left':>14}", verbose)
     values = "".join(f"{record[name]:18.5g}" for name in names)
     left = timedelta(seconds=round(n_left * record["dur"]))
-    report(f"{record['epoch']:5d}{values}{left!s:>12}", verbose)
+    report(f"{record['epoch']:5d}{values}{left!s:>14}", verbose)
 
 
 def check_finite(values: float | list[float] | np.ndarray) -> None:

@@ -55,25 +55,23 @@ SHARE_OF_MEMORY, MORE_THAN_TRAINING = 1 / 20, 16
 
 Scaling = Literal["none", "each", "as_needed"]
 
-# What later calls of `partial_fit` do with the parameters of an estimator: some act at once, some
-# have no effect on a stream, and those of the problem are compared with the data. All others made
-# the net, so that a change of them is an error.
+# What later calls of `partial_fit` do with the parameters of an estimator: some act at once, or are
+# compared with the costs, and some have no effect on a stream. All others made the net, so that a
+# change of them is an error.
 AT_ONCE = {
-    *("alpha", "batch_size", "callbacks", "combine_heads", "distributed", "dropout"),
-    *("learning_rate", "temperature", "verbose", "weight_decay"),
+    *("alpha", "batch_size", "callbacks", "classes", "combine_heads", "cost_matrix", "decisions"),
+    *("distributed", "dropout", "learning_rate", "temperature", "verbose", "weight_decay"),
 }
 NOT_IN_STREAMS = {
     *("beta", "checkpoint_dir", "checkpoint_every", "corruption", "device", "early_stopping"),
     *("ema_epochs", "max_epochs", "patience", "pretrain_epochs", "pretrain_learning_rate"),
     *("random_state", "schedule", "validation_fraction", "warm_start"),
 }
-OF_THE_PROBLEM = {"classes", "cost_matrix", "decisions"}
 
 
 def parameters_of_net(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of an estimator that made its net."""
-    others = AT_ONCE | NOT_IN_STREAMS | OF_THE_PROBLEM
-    return {name: value for name, value in parameters.items() if name not in others}
+    return {k: v for k, v in parameters.items() if k not in AT_ONCE | NOT_IN_STREAMS}
 
 
 # Parameters that some of the networks do not have.
@@ -211,7 +209,7 @@ def make_plan(
     validates = validates and has_rows and not sizes.has_validation_set
     is_validated = validates or (sizes.has_validation_set and not stream)
     n_networks = before.n_networks if before else _n_networks(p, n, network, pretrained, learns)
-    rate, factor = _rates(p, sizes, network, pretrained, stops, before, stream)
+    rate, factor = _rates(p, sizes, network, pretrained, stops, before)
     learns_now = learns and is_validated
     device = before.device if before else device
     return Plan(
@@ -306,18 +304,12 @@ def _stops_early(p: Any, pretrained: bool, statistics: CostStatistics) -> bool:
 
 
 def _rates(
-    p: Any,
-    sizes: Sizes,
-    network: NetworkFacts,
-    pretrained: bool,
-    stops: bool,
-    before: Plan | None,
-    stream: bool,
+    p: Any, sizes: Sizes, network: NetworkFacts, pretrained: bool, stops: bool, before: Plan | None
 ) -> tuple[float, float]:
     """The rate of the optimizer, and its factor for the parameters of a pretrained module."""
     rate, factor = _default_rates(p, sizes, network, pretrained, stops)
     if p.learning_rate != "auto":
-        rate = before.learning_rate if before and not stream else float(p.learning_rate)
+        rate = float(p.learning_rate)
         factor = PRETRAINED_LR_FACTOR if pretrained else 1.0
     if p.pretrained_lr_factor != "auto":
         factor = float(p.pretrained_lr_factor)

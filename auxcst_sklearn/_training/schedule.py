@@ -57,9 +57,12 @@ def optimizer_arguments(
     arguments: dict[str, Any] = {"optimizer": kind}
     if "weight_decay" in accepted:
         arguments["optimizer__weight_decay"] = float(weight_decay)
-    # Fused versions take no sparse gradients, as embeddings may have.
-    is_sparse = any(getattr(part, "sparse", False) for part in module.modules())
-    if "fused" in accepted and not is_sparse and torch.device(device).type in ("cpu", "cuda"):
+    # Fused versions and weight decay take no sparse gradients, as embeddings may have.
+    sparse = [name for name, part in module.named_modules() if getattr(part, "sparse", False)]
+    if sparse and "weight_decay" in accepted:
+        no_decay = {"weight_decay": 0.0}
+        arguments["optimizer__param_groups"] = [(f"*{name}.*", no_decay) for name in sparse]
+    if "fused" in accepted and not sparse and torch.device(device).type in ("cpu", "cuda"):
         arguments["optimizer__fused"] = True
     return arguments
 

@@ -12,6 +12,8 @@ from .._checks.data import plain_array, plain_labels, shorten
 
 Labels = NDArray[Any]
 
+REMEDY = "Write LabelledCosts(costs.values * amount, costs.classes, costs.decisions), say."
+
 
 class LabelledCosts:
     """Costs with the labels of their true classes and decisions, which nothing changes.
@@ -54,8 +56,6 @@ class LabelledCosts:
                    [22. ,  0. ]],
                   classes=['good', 'bad'], decisions=['pay', 'refuse'])
     """
-
-    __array_ufunc__ = None
 
     values: NDArray[Any]
     classes: Labels | None
@@ -103,16 +103,19 @@ class LabelledCosts:
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]  # as scikit-learn selects rows
         if rows is None or isinstance(rows, bool | tuple) or np.ndim(rows) > 1:
-            raise TypeError(
-                "Only rows can be selected, by positions or a mask. For all else use the array of "
-                "values."
-            )
+            raise TypeError(f"Only rows can be selected, by positions or a mask. {REMEDY}")
         values, classes = self.values[rows], self.classes
         if values.ndim == 0:
             return values
         if self.ndim == 2 and classes is not None:
             classes = classes[rows] if values.ndim == 2 else None
         return self.of_own(values, classes, self.decisions)
+
+    def _refuse(self, *others: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"Costs with labels have no arithmetic. {REMEDY}")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _refuse
+    __array_ufunc__ = None  # so that arrays leave an operator to the methods above
 
     def __len__(self) -> int:
         return len(self.values)

@@ -116,7 +116,9 @@ def read_costs(
     classes, decisions = _labels_of(costs)
     of_labels = isinstance(costs, LabelledCosts)
     types = set(map(type, costs)) if isinstance(costs, list | tuple) else set()
-    if any(kind is LabelledCosts or hasattr(kind, "columns") or _is_row(kind) for kind in types):
+    if any(
+        kind is LabelledCosts or hasattr(kind, "columns") or hasattr(kind, "iloc") for kind in types
+    ):
         of_labels = LabelledCosts in types
         costs, classes, decisions = _stacked(costs, name)
     values = _finite(costs, name, kinds)
@@ -195,10 +197,9 @@ def _labels_of(costs: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
     """Labels of the classes and decisions of costs that have some."""
     if isinstance(costs, LabelledCosts):
         return costs.classes, costs.decisions
-    if _is_row(type(costs)):
-        return None, plain_labels(list(costs.index))
     if not (is_frame(costs) or hasattr(type(costs), "column_names")):  # of Arrow
-        return None, None
+        is_series = hasattr(type(costs), "iloc")
+        return None, plain_labels(list(costs.index)) if is_series else None
     decisions = plain_labels(list(getattr(costs, "column_names", costs.columns)))
     if decisions.ndim != 1:
         raise ValueError(
@@ -206,11 +207,6 @@ def _labels_of(costs: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
             "one label for each class. Use columns.get_level_values(...)."
         )
     return plain_labels(list(costs.index)) if hasattr(costs, "index") else None, decisions
-
-
-def _is_row(kind: type) -> bool:
-    """Whether costs of this type are a Series of pandas, such as a row of a DataFrame."""
-    return hasattr(kind, "iloc") and not hasattr(kind, "columns")
 
 
 def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
@@ -226,7 +222,7 @@ def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
         kind: Kind = "vectors" if own_classes is None else "matrix"
         one = CostArray(np.asarray(part), kind, name, own_classes, own_decisions)
         arrays.append(one.aligned(classes, decisions))
-    if _is_row(type(parts[0])):
+    if classes is None and hasattr(parts[0], "name"):  # of Series
         classes = plain_labels([part.name for part in parts])  # as in the DataFrame
     return np.stack(arrays), classes, decisions
 

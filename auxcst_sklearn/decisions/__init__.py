@@ -138,7 +138,7 @@ def assign(
     >>> assign(expected_cost, {"review": 1}, decisions=["pass", "review"])
     array([0, 0, 1])
     """
-    return assignment(expected_cost, capacity, decisions)[0]
+    return assignment(expected_cost, capacity, decisions, False)[0]
 
 
 def shadow_prices(
@@ -177,7 +177,7 @@ def shadow_prices(
     >>> shadow_prices(expected_cost, {"review": 1}, decisions=["pass", "review"])
     {'review': 4.0}
     """
-    return assignment(expected_cost, capacity, decisions)[1]
+    return assignment(expected_cost, capacity, decisions, True)[1]
 
 
 def adjust_prior(

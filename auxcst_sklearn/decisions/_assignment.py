@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_array
 
 from .._checks.data import plain_array, plain_labels
@@ -19,6 +20,8 @@ Capacity = Mapping[Hashable, "int | float"]
 # Rounds that estimate shadow prices, at most. A power of 2 divides the costs, which is exact, so
 # that sums of the largest floats are finite.
 N_ROUNDS, SCALE = 30, 2.0**10
+# With more decisions, scipy is faster, as long as its table of rows and places is not large.
+MANY_DECISIONS, MOST_PLACES = 32, 5e7
 
 
 def shadow_price_vector(
@@ -40,9 +43,9 @@ def shadow_price_vector(
 
 
 def assignment(
-    expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None
+    expected_cost: ArrayLike, capacity: Capacity, decisions: ArrayLike | None, priced: bool
 ) -> tuple[NDArray[np.intp], dict[Hashable, float]]:
-    """The column of each row, and the shadow prices of the limited decisions."""
+    """The column of each row, and if `priced`, the shadow prices of the limited decisions."""
     cost: NDArray[np.float64] = check_array(
         plain_array(expected_cost, "expected_cost"), dtype=np.float64, input_name="expected_cost"
     )
@@ -58,7 +61,7 @@ def assignment(
             f"capacity={capacity!r}; expected a mapping of decisions to their largest number or "
             "share, such as {'review': 200}."
         )
-    choice, price = solve(cost, _limits(capacity, labels, len(cost)))
+    choice, price = solve(cost, _limits(capacity, labels, len(cost)), priced)
     return choice, {label: float(price[labels.index(label)]) for label in capacity}
 
 
@@ -93,9 +96,12 @@ def capacity_count(name: str, value: Any, n: int) -> int:
 
 
 def solve(
-    cost: NDArray[np.float64], limit: NDArray[np.float64]
+    cost: NDArray[np.float64], limit: NDArray[np.float64], priced: bool
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The cheapest assignment, and what a unit of extra capacity of each decision would save."""
+    """The cheapest assignment, and what a unit of extra capacity of each decision would save.
+
+    Unless the second is needed, scipy assigns rows to the places of many decisions.
+    """
     choice = cost.argmin(axis=1)
     if (np.bincount(choice, minlength=len(limit)) <= limit).all():
         return choice, np.zeros(len(limit))
@@ -103,7 +109,15 @@ def solve(
     order = np.lexsort(cost.T)  # equal rows side by side, in their order
     is_new = np.append(True, (cost[order[1:]] != cost[order[:-1]]).any(axis=1))
     count = np.diff(np.append(np.flatnonzero(is_new), len(cost)))
-    used, price = _solve_counted(cost[order[is_new]], count, limit, _first_prices(cost, limit))
+    n_places = np.minimum(limit, len(cost)).astype(np.intp)
+    if not priced and len(limit) > MANY_DECISIONS and n_places.sum() * len(cost) < MOST_PLACES:
+        places = np.repeat(np.arange(len(limit)), n_places)
+        taken = places[linear_sum_assignment(cost[order][:, places])[1]]
+        used, price = np.zeros((len(count), len(limit)), np.intp), np.zeros(len(limit))
+        np.add.at(used, (np.cumsum(is_new) - 1, taken), 1)
+    else:
+        first = _first_prices(cost, limit)
+        used, price = _solve_counted(cost[order[is_new]], count, limit, first)
     columns = np.argsort(np.isinf(limit), kind="stable")  # the first of equal rows come first
     choice[order] = np.repeat(np.tile(columns, len(count)), used[:, columns].ravel())
     return choice, price * SCALE
@@ -112,14 +126,15 @@ def solve(
 def _first_prices(cost: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
     """Shadow prices that are nearly right: of one decision after the other, given the others."""
     columns, price = np.ascontiguousarray(cost.T), np.zeros(len(limit))
+    at = columns.copy()  # with the prices
     for _ in range(N_ROUNDS):
         before = price.copy()
         for j in np.flatnonzero(limit < len(cost)):
-            at = columns + price[:, None]
             at[j] = np.inf
             gain = at.min(axis=0) - columns[j]
             kth = len(cost) - int(limit[j]) - 1
             price[j] = max(np.partition(gain, kth)[kth], 0.0)
+            at[j] = columns[j] + price[j]
         if (price == before).all():
             break
     return price
@@ -172,11 +187,10 @@ class _Moves:
         self.length = np.zeros((len(self.used), len(self.used)))
         for j in range(len(self.used)):
             rows = np.flatnonzero(assigned[:, j])
-            more = (cost[rows] - cost[rows, j, None]).T
-            for k in range(len(self.used)):
-                near = np.argsort(more[k], kind="stable")[:n_moves]
-                queue = zip(more[k, near].tolist(), rows[near].tolist(), strict=True)
-                self.queues[j, k] = list(queue)
+            more = np.ascontiguousarray((cost[rows] - cost[rows, j, None]).T)
+            near = np.argsort(more, axis=1, kind="stable")[:, :n_moves]
+            parts = np.take_along_axis(more, near, axis=1).tolist(), rows[near].tolist()
+            self.queues |= {(j, k): [*zip(*queue)] for k, queue in enumerate(zip(*parts))}
             self._update(j)
 
     def _update(self, j: int) -> None:
@@ -186,17 +200,18 @@ class _Moves:
             while queue and not self.assigned[queue[0][1], j]:
                 heappop(queue)
             if k != j:
-                self.length[j, k] = queue[0][0] if queue else np.inf
+                self.length[k, j] = queue[0][0] if queue else np.inf
 
     def shortest(self, start: NDArray[np.bool_], end: NDArray[np.bool_]) -> tuple[list[int], float]:
         """The decisions on the cheapest path of moves between two sets, and what it costs."""
         length, before = np.where(start, 0.0, np.inf), []
         for _ in range(len(length) - 1):
-            through = length[:, None] + self.length
-            before.append(through.argmin(axis=0))
-            if (through.min(axis=0) == length).all():
+            through = length + self.length
+            before.append(through.argmin(axis=1))
+            nearest = through.min(axis=1)
+            if (nearest == length).all():
                 break
-            length = through.min(axis=0)
+            length = nearest
         path = [int(np.where(end, length, np.inf).argmin())]
         for step in reversed(before):
             j = int(step[path[-1]])

@@ -6,18 +6,19 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 from skorch.helper import SliceDict
 
-from .._checks.data import are_named, is_frame
+from .._checks.data import are_named, is_frame, shorten
 from .._checks.nesting import before_last
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.decision import BayesDecisionMixin
@@ -27,10 +28,12 @@ __all__ = ["to_onnx"]
 __dir__ = __all__.copy  # without imported names
 
 
+@dataclass(slots=True, repr=False)
 class DecisionFile:
     """The ONNX file of a decision, as `to_onnx` returns it.
 
-    It has all attributes and methods of ``onnx.ModelProto``, such as ``SerializeToString()``.
+    Attributes and methods of ``onnx.ModelProto``, such as ``SerializeToString()``, can be read and
+    called. To set one, use `model`, as in ``file.model.ir_version = 8``.
 
     Attributes
     ----------
@@ -38,11 +41,12 @@ class DecisionFile:
         The model, for functions of onnx.
     """
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    model: Any
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["model"], name)
+        if name == "model" or name.startswith("__"):  # as copies look for, which have no model yet
+            raise AttributeError(name)
+        return getattr(self.model, name)
 
     def __repr__(self) -> str:  # of a ModelProto it has thousands of lines
         graph, size = self.model.graph, self.model.ByteSize()
@@ -166,6 +170,7 @@ def to_onnx(
     with _extra():
         from ._agreement import check_agreement
         from ._estimates import assemble
+    held = {key: _as_json(key, getattr(estimator, f"{key}_")) for key in ("classes", "decisions")}
     rows = _rows(X)
     before: Any = X if is_frame(X) else rows
     before = before_last(model, before) if isinstance(model, Pipeline) else before
@@ -177,12 +182,19 @@ def to_onnx(
     with _extra():
         file, graph = assemble(model, rows, takes_costs)
     check_agreement(file, model, rows, graph)
-    held = {key: getattr(estimator, f"{key}_").tolist() for key in ("classes", "decisions")}
     for key, labels in held.items():
-        file.metadata_props.add(key=key, value=json.dumps(labels))
+        file.metadata_props.add(key=key, value=labels)
     if path is not None:
         Path(path).write_bytes(file.SerializeToString())
     return DecisionFile(file)
+
+
+def _as_json(name: str, labels: NDArray[Any]) -> str:
+    """The text of labels, if JSON has them."""
+    if labels.dtype.kind in "biufU" or all(isinstance(k, str | int | float) for k in labels):
+        return json.dumps(labels.tolist())
+    shown = f"{name}_ are {shorten(labels)}; expected texts, numbers or booleans"
+    raise ValueError(f"{shown}, which a file can hold. Convert them first, by astype(str).")
 
 
 def _rows(X: Any) -> Any:

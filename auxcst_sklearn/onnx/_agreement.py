@@ -50,7 +50,9 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
         expected = _estimated(model, rows, cost)
     labels = {"probability": last.classes_, "cost": last.decisions_}
     if difference := _difference(of_file, expected, labels, places, graph):
-        raise ValueError(f"The file differs from the model {difference}.{_advice(graph)}")
+        raise ValueError(
+            f"The file differs from the model {difference}.{_advice(graph)}{_gaps(rows)}"
+        )
 
 
 @contextmanager
@@ -69,6 +71,14 @@ def _advice(graph: Graph) -> str:
         return ""
     names = ", ".join(dict.fromkeys(graph.converted))
     return f" Other packages converted {names}; use other estimators or parameters there."
+
+
+def _gaps(rows: Any) -> str:
+    """Columns of strings in which some are missing."""
+    columns = [*(rows.columns if is_frame(rows) else ())]
+    strings = (values_of(select(rows, j)) for j in range(len(columns)))
+    gaps = [k for k, v in zip(columns, strings) if v.dtype.kind == "O" and (v != v).any()]
+    return f" Strings are missing in {gaps}, and are '' in a file: fill them in." if gaps else ""
 
 
 # ------------------------------------------------------------------ comparison

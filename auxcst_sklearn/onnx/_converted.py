@@ -48,10 +48,8 @@ from ._graph import (
 # Of an example: not 0 or 1, which torch treats as constants.
 N_ROWS = 3
 # Their trees read float32.
-SINGLE = (
-    *(RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier),
-    *(AdaBoostClassifier, GradientBoostingClassifier),
-)
+FORESTS = (RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier)
+SINGLE = (*FORESTS, AdaBoostClassifier, GradientBoostingClassifier)
 
 # --------------------------------------------------------------------- columns
 
@@ -148,12 +146,14 @@ def estimates(model: Any, graph: Graph, rows: GraphRows, **options: Any) -> str:
     _round_down(trees)
     rows, gaps = coded_rows({}, graph, rows), None
     if (trees or isinstance(model, SINGLE)) and rows.sample.ndim > 1:
-        single = graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT)
-        rounded = graph.as_double(single)
-        rows = GraphRows(np.zeros(rows.sample.shape), rounded)
+        single, shape = (
+            graph.add("Cast", graph.value(rows), to=TensorProto.FLOAT),
+            rows.sample.shape,
+        )
+        rows = GraphRows(np.zeros(shape), graph.as_double(single))
         if isinstance(model, SINGLE):
             # The converted trees take missing values for large numbers: the result is unknown.
-            gaps = graph.add("ReduceSum", graph.add("Mul", rounded, 0.0), np.array([1]))
+            gaps = graph.add("ReduceSum", graph.add("Mul", rows.value, 0.0), np.array([1]))
             rows = GraphRows(np.zeros(rows.sample.shape, np.float32), single)
     opset, chosen = {"": OPSET, "ai.onnx.ml": 3}, {id(model): options} if options else None
     value = _converted(model, graph, rows, name, opset, chosen)[1]
@@ -298,8 +298,8 @@ def _exported(model: Any, example: Any, free: Any, names: list[str]) -> onnx.Mod
             )
     except Exception as error:
         raise ValueError(
-            f"The module {name} cannot be exported to ONNX: {type(error).__name__}, "
-            f"{first_line(error)}"
+            f"{name} with the loss {model.loss!r} cannot be exported to ONNX: "
+            f"{type(error).__name__}, {first_line(error.__cause__ or error)}"
         ) from error
     file: onnx.ModelProto = exported.model_proto
     for node in file.graph.node:  # without metadata of the conversion

@@ -28,7 +28,7 @@ def array_type(dtype: np.dtype) -> np.dtype:
     return dtype if dtype in (np.uint8, np.float32) else np.dtype(np.float64)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """What went wrong, without the context."""
     return str(error).strip().partition("\n")[0]
 

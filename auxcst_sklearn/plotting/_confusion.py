@@ -85,22 +85,16 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         TypeError
             If `y_pred`, `classes` or `decisions` are passed, which the estimator determines.
         """
-        if passed := [name for name in ("y_pred", "classes", "decisions") if name in kwargs]:
-            raise TypeError(
-                f"{' and '.join(passed)} cannot be passed to from_estimator, because the estimator "
-                "determines them; expected costs in the order of its classes_ and decisions_, or "
-                "with labels. from_predictions takes predictions and labels of your own."
-            )
         source: Any = cost
         if cost is None and cost_matrix is None:
             estimator, X, source = with_own_costs(estimator, X, y)
         if source is None and cost_matrix is None:
             cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
         costs = read_scored(X, y, source, cost_matrix, sample_weight, owner=cls.__name__)
-        kwargs |= {"cost": costs, "cost_matrix": None, "sample_weight": sample_weight}
-        known = costs if costs.is_known else None
-        kwargs |= {"y_pred": decided(estimator, X, known), "classes": estimator.classes_}
-        return cls.from_predictions(y, decisions=decisions_of(estimator), **kwargs)
+        given: Any = {"cost": costs, "sample_weight": sample_weight}
+        y_pred = decided(estimator, X, costs if costs.is_known else None)
+        labels: Any = {"classes": estimator.classes_, "decisions": decisions_of(estimator)}
+        return cls.from_predictions(y, y_pred=y_pred, **labels, **given, **kwargs)
 
     @classmethod
     def from_predictions(

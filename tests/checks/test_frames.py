@@ -9,10 +9,13 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+import torch
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from torch import nn
 
+from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveAuxNet
 from tests.factories import small_mlp
 
 CITIES = np.array(["Bonn", "Kyiv", "Lima", "Oslo"])
@@ -125,3 +128,30 @@ def test_many_levels_are_learnt():
     assert model.score(X, y) > 0.95
     unknown = model.predict_cost(X.assign(shop="another"))
     np.testing.assert_array_equal(unknown, model.predict_cost(X.assign(shop=None)))
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, i):
+        return np.zeros(3), 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Samples(),
+        torch.utils.data.DataLoader(Samples()),
+        pl.DataFrame({"a": [0.0, 1.0]}).lazy(),
+        (row for row in np.eye(3)),
+        None,
+        7,
+    ],
+    ids=lambda other: type(other).__name__,
+)
+def test_what_is_no_x_is_named(other):
+    dense = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    for model in (CostSensitiveAuxMLP(), CostSensitiveAuxNet(dense, pretrained=False)):
+        with pytest.raises(TypeError, match=rf"^X is a {type(other).__name__}; expected an array"):
+            model.fit(other, [0, 1] * 10)

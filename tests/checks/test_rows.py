@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.model_selection import cross_val_score, permutation_test_score, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
@@ -71,6 +71,18 @@ def test_in_every_fit(rows, fit, changed, change):
         fit(**given)
 
 
+@pytest.mark.parametrize("change", [reordered, of_another_split])
+def test_labels_of_another_order_alone_are_a_warning(rows, change):
+    """permutation_test_score of scikit-learn permutes y with its index."""
+    X, y, *_ = rows
+    for fit in (RULE.fit, ENSEMBLE.fit, small_mlp().fit):
+        with pytest.warns(UserWarning, match="The index of y has labels of that of X (in|at)"):
+            fit(X, change(y))
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=[[0, 1], [5, 0]])
+    with pytest.warns(UserWarning, match="The index of y has labels"):
+        permutation_test_score(model, X, y, cv=2, n_permutations=2)
+
+
 def metrics_of(X, y, predicted, cost, weight):
     model = BayesMinimumRiskClassifier(GaussianNB()).fit(np.asarray(X), np.arange(N) % 2)
     evaluated = {"cost": cost, "sample_weight": weight}
@@ -94,7 +106,7 @@ def test_in_metrics_and_scorers(rows, changed, change):
             call()
     scorer = make_cost_scorer(cost_matrix=[[0, 1], [5, 0]])
     if changed in (0, 3):
-        with pytest.raises(ValueError, match="has labels of that of X"):
+        with pytest.raises(ValueError, match="has labels of that of [Xy]"):
             scorer(LogisticRegression().fit(X, y), X, given[0], sample_weight=given[3])
 
 

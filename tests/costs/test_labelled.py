@@ -359,3 +359,25 @@ def test_later_blocks_have_the_decisions_of_the_first():
     assert model.decisions_.tolist() == DECISIONS
     with pytest.raises(ValueError, match="decisions of cost are .'approve', 'refuse'., but"):
         model.partial_fit(X, Y, cost=LabelledCosts(PLAIN[..., :2], C.classes, DECISIONS[:2]))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda costs, amount: costs * amount,
+        lambda costs, amount: amount * costs,
+        lambda costs, amount: 1.1 * costs,
+        lambda costs, amount: costs / 2,
+        lambda costs, amount: costs + costs,
+        lambda costs, amount: pd.Series(amount[: len(costs)].ravel()) * costs,
+        lambda costs, amount: costs[:, :, 1],
+        lambda costs, amount: costs[..., 0],
+    ],
+)
+def test_arithmetic_and_slices_name_a_remedy_that_keeps_the_labels(use):
+    amount = np.ones((len(PLAIN), 1, 1))
+    with pytest.raises(TypeError, match=r"LabelledCosts\(costs.values \* amount, costs.cl"):
+        use(C, amount)
+    costs = C
+    found = LabelledCosts(costs.values * amount, costs.classes, costs.decisions)
+    assert found == C

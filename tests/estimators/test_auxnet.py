@@ -12,6 +12,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import check_random_state
 from torch import nn
 
+from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.losses import OneSided, Target
 from auxcst_sklearn.metrics import make_cost_scorer
 from tests.estimators.torch_modules import LazyMLP, Residual, body, mlp, mlp_for, net, weights
@@ -323,5 +324,53 @@ def test_wrong_arguments_of_the_module_are_named(problem):
         net(mlp_for).set_params(module__wide=3).fit(X, y)
     with pytest.raises(ValueError, match=r"\['module__width'\] are arguments of a class or"):
         net(mlp(), module__width=3).fit(X, y)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'width'"):
+    with pytest.raises(TypeError, match=r"no \['width'\].* module have the prefix module__"):
         net(mlp_for, width=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("lr", "learning_rate is lr"),
+        ("epochs", "max_epochs epochs"),
+        ("optimizer__weight_decay", "net_params optimizer__"),
+        ("train_split", "validation_fraction train_split"),
+        ("modul__width", "learning_rate"),
+    ],
+)
+def test_names_of_skorch_and_keras_are_told(name, here):
+    with pytest.raises(TypeError, match=rf"^CostSensitiveAuxNet has no \['{name}'\].*{here}"):
+        CostSensitiveAuxNet(nn.Identity, **{name: 0.1})
+
+
+@pytest.mark.parametrize("size", [-1, 0, 2.5])
+def test_a_number_of_rows_that_is_none_is_refused(digits, size):
+    with pytest.raises(ValueError, match=rf"iterator_valid__batch_size={size}; expected 1 or more"):
+        net(net_params={"iterator_valid__batch_size": size}).fit(*digits)
+
+
+class Bag(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.EmbeddingBag(50, 16, mode="sum", sparse=True)
+        self.hidden, self.last = nn.Linear(16, 16), nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.hidden(torch.relu(self.words(x)))))
+
+
+def test_sparse_embeddings_have_no_weight_decay():
+    """torch has none for sparse gradients; all other parameters have it."""
+    X = np.random.default_rng(0).integers(0, 50, size=(240, 4))
+    y = np.arange(240) % 3
+    X[:, 0] = 10 * y
+    model = CostSensitiveAuxNet(
+        Bag, optimizer="sgd", learning_rate=0.1, weight_decay=0.02, max_epochs=10, random_state=0
+    ).fit(X, y)
+    assert (model.predict(X) == y).mean() > 0.9
+    decay = {}
+    for group in model.net_.optimizer_.param_groups:
+        decay |= {tuple(p.shape): group["weight_decay"] for p in group["params"]}
+    assert decay[50, 16] == 0
+    assert decay[16, 16] == 0.02
+    model.set_params(weight_decay=0.3).partial_fit(X, y)

@@ -313,7 +313,7 @@ def test_batch_size_and_verbose_of_now(data, capsys):
     model = small_mlp(warm_start=True).fit(X, y)
     model.set_params(batch_size=7, verbose=1).fit(X, y)
     assert model.net_.batch_size == 7
-    assert "time left" in capsys.readouterr().out
+    assert "at most left" in capsys.readouterr().out
 
     stream = small_mlp(batch_size=64).partial_fit(X, y, classes=np.unique(y))
     assert stream.set_params(batch_size=8).partial_fit(X, y).net_.batch_size == 8

@@ -1,5 +1,7 @@
 """Files agree with the models that they were written of; read by onnxruntime."""
 
+import pickle
+from copy import copy, deepcopy
 from threading import Event, Thread
 
 import numpy as np
@@ -10,18 +12,18 @@ import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from torch import nn
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn._estimators.export import DecisionModule
 from auxcst_sklearn._estimators.table_models import TableBoosting
-from auxcst_sklearn.losses import LOSSES
+from auxcst_sklearn.losses import LOSSES, ProbabilisticLoss
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
 from tests.onnx.files import N, assert_agrees, onnxruntime, run
@@ -233,7 +235,9 @@ class Moody(nn.Module):
 def test_a_module_that_cannot_be_exported_is_named(problem):
     model = small_net(nn.Linear(4, 3), alpha=0).fit(problem.X, problem.y)
     model.net_.module_.networks[0].body = Moody()
-    with pytest.raises(ValueError, match=r"^The module Moody cannot be exported to ONNX: \w+, .*"):
+    with pytest.raises(
+        ValueError, match=r"^Moody with the loss .* cannot be exported to ONNX: \w+, "
+    ):
         to_onnx(model, problem.X)
 
 
@@ -413,3 +417,55 @@ def test_names_of_columns_that_no_input_can_have(names, wrong):
     model = BayesMinimumRiskClassifier().fit(X, np.arange(12) % 2)
     with pytest.raises(ValueError, match=f"X has a column '{wrong}', a name that no input"):
         to_onnx(model, X)
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy, lambda file: pickle.loads(pickle.dumps(file))])
+def test_a_file_is_a_value(problem, copied):
+    file = to_onnx(small_mlp().fit(problem.X, problem.y), problem.X)
+    found = copied(file)
+    assert (type(found), found) == (type(file), file)
+    assert found.SerializeToString() == file.SerializeToString()
+    with pytest.raises(AttributeError, match="ir_version"):
+        found.ir_version = 8  # which would not be written
+    found.model.ir_version = 8
+    assert type(file.model).FromString(found.SerializeToString()).ir_version == 8
+
+
+class Products(ProbabilisticLoss):
+    """Its probabilities need an operation that torch does not export."""
+
+    def __call__(self, outputs, target):
+        label = target.label.view(-1, 1).expand(*outputs.shape[:-1], 1)
+        return -outputs.log_softmax(-1).gather(-1, label).squeeze(-1)
+
+    def probabilities(self, outputs):
+        p = outputs.sigmoid().cumprod(-1)
+        return p / p.sum(-1, keepdim=True)
+
+
+def test_a_loss_that_cannot_be_exported_is_named(problem):
+    model = small_mlp(loss=Products(), temperature=1.0).fit(problem.X, problem.y)
+    with pytest.raises(ValueError, match=r"loss Products\(\) cannot be exported .*prod") as error:
+        to_onnx(model, problem.X)
+    assert "\x1b" not in str(error.value)
+
+
+@pytest.mark.parametrize("unit", ["ns", "D"])
+def test_labels_that_json_does_not_know_are_refused_first(problem, unit):
+    """Dates in nanoseconds would become integers without a word."""
+    days = np.array(["2024-01-01", "2024-02-01", "2024-03-01"], f"datetime64[{unit}]")
+    model = BayesMinimumRiskClassifier().fit(problem.X, days[problem.y])
+    with pytest.raises(ValueError, match=r"^classes_ are \[.*expected texts, numbers or booleans"):
+        to_onnx(model, problem.X[:0])  # before the rows are read
+
+
+def test_columns_with_missing_strings_are_named():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"region": rng.choice(["a", "b"], 200), "age": rng.normal(size=200)})
+    y = (X["region"] == "a").astype(int)
+    X.loc[::7, "region"] = None
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    columns = make_column_transformer((encoder, ["region"]), remainder="passthrough")
+    model = BayesMinimumRiskClassifier(make_pipeline(columns, HistGradientBoostingClassifier()))
+    with pytest.raises(ValueError, match=r"Strings are missing in \['region'\]"):
+        to_onnx(model.fit(X, y), X)

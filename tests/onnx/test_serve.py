@@ -22,6 +22,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from torch import nn
@@ -498,3 +499,30 @@ def test_the_answers_of_the_page(monkeypatch, tmp_path):
             )
             assert text == expected
             np.testing.assert_allclose(numbers, printed, rtol=0.1)  # of other releases of torch
+
+
+@pytest.mark.parametrize("price", [10**309, 10**400, 2**1024])
+def test_amounts_that_no_float_holds_get_a_reason(desk, price):
+    status, found = post(desk[2], {"rows": [ROW], "shadow_prices": {"call": price}})
+    assert (status, found["field"]) == (422, "shadow_prices")
+
+
+@pytest.mark.parametrize("region", [None, 5, ["south"]])
+def test_costs_that_raise_any_error_get_a_reason(desk, region):
+    def costs(row):
+        return costs_of_rows()(row) if row["region"].lower() == "south" else [[0, 1, 2], [3, 4, 5]]
+
+    decider = read(desk[1], costs)
+    assert decider.answer(ROW)["decision"]
+    with pytest.raises(ValueError, match="costs of a row cannot be computed, AttributeError"):
+        decider.answer({**ROW, "region": region})
+
+
+def test_files_of_others_are_refused(tmp_path):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    path = tmp_path / "other.onnx"
+    X = np.eye(4, dtype=np.float32)
+    file = skl2onnx.to_onnx(LogisticRegression().fit(X, [0, 1, 0, 1]), X)
+    path.write_bytes(file.SerializeToString())
+    with pytest.raises(ValueError, match=r"no metadata \['classes', 'decisions'\]; expected a fi"):
+        read(path)

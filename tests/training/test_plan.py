@@ -203,7 +203,7 @@ def test_a_continued_training_keeps_what_its_networks_have():
     model.set_params(n_networks=4, learning_rate=0.5).fit(X[:40], Y[:40])
 
     assert model.training_.n_networks == model.net_.n_networks == 2
-    assert model.training_.learning_rate == model.net_.lr != 0.5
+    assert model.training_.learning_rate == model.net_.lr == 0.5
 
 
 def test_blocks_of_a_stream_have_a_constant_rate_after_a_fit_with_plateaus():

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from ..._checks.calls import error_context
 from .._images import ImageLayer, RandomFlipShift
 from .._layers import CostHead, HeadInput, SeededModule, n_window_means
-from .._named_rows import NamedRows
+from .._named_rows import MASK, NamedRows
 from .._network import AuxNetwork
 from ._body import Example, check_rows_apart, close, random_rows, without_output_layer
 from ._listener import Call, Recorder, describe, first_tensor, run
@@ -100,9 +100,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         self.heads = nn.ModuleDict()
         n_weights = min(HEADS_SHARE * trace.n_multiplications, HEADS_WEIGHTS)
         n_features = int(n_weights / max(1, len(self._calls)) / n_classes)  # of each head
-        gradients, has_steps = [0.0], isinstance(inputs, NamedRows) and bool(inputs.layout.masks)
+        gradients = [0.0]
         for i, call in enumerate(self._calls, start=1):
-            reads = _head_reads(trace, call, head_input, head_gradient, n_features, has_steps)
+            reads = _head_reads(trace, call, head_input, head_gradient, n_features)
             self.heads[f"hidden{i}"] = head = CostHead(n_classes=n_classes, **reads)
             gradients.append(head.gradient)
         self.head_gradient = max(gradients)
@@ -292,21 +292,16 @@ def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
 
 
 def _head_reads(
-    trace: Trace,
-    call: Call,
-    head_input: HeadInput,
-    gradient: float | None,
-    n_features: int,
-    has_steps: bool,
+    trace: Trace, call: Call, head_input: HeadInput, gradient: float | None, n_features: int
 ) -> dict[str, Any]:
     """Arguments of the head of a hidden layer: what it reads, and the gradient that it sends.
 
     "auto" reads all values of the feature maps of images, as the paper does, because their mean
     says next to nothing about the class in the first layers. Above `n_features`, it reads means of
-    windows, as small as possible. Of sequences, of maps that are too large even so, and of samples
-    that have any number of steps, it reads the mean. Such a head sends no gradient into the module,
-    which would otherwise learn features whose mean separates the classes. Maps of one position are
-    vectors.
+    windows, as small as possible. Of sequences, of maps that are too large even so, and where a
+    mask leaves the number of steps free, it reads the mean. Such a head sends no gradient into the
+    module, which would otherwise learn features whose mean separates the classes. Maps of one
+    position are vectors.
     """
     layer: Any = trace.tensor(call)
     shape, axis = layer.shape[1:], trace.axis(call)
@@ -316,6 +311,7 @@ def _head_reads(
         return {**reads, "head_input": head_input, "in_features": in_features}
     if head_input != "auto":
         return {**reads, "head_input": head_input}
+    has_steps = isinstance(trace.given, dict) and MASK in trace.given
     if prod(shape) == shape[axis % (len(shape) + 1) - 1] and not has_steps:
         return {**reads, "head_input": "mean"}
     if axis == 1 and len(shape) > 2 and gradient != 0 and not has_steps:
