@@ -436,6 +436,7 @@ class CostNet(NeuralNet):
             from_state(state["module"]),
             from_state(state["objective"]),
             statistics=state["statistics"],
+            callbacks=[],
             **arguments,
         )
         self.initialize_for_prediction()
