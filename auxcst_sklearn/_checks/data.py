@@ -108,9 +108,8 @@ def holds_string(values: NDArray[Any]) -> bool:
 
 def check_frame(X: Any) -> None:
     """Raise an error for masked values and for times, which numpy and scikit-learn misread."""
-    if not (
-        isinstance(X, list | tuple | Mapping) or hasattr(X, "shape") or hasattr(X, "__array__")
-    ):
+    is_array = hasattr(X, "shape") or hasattr(X, "__array__")
+    if not (is_array or isinstance(X, list | tuple | Mapping)):
         raise TypeError(f"X is a {type(X).__name__}; expected an array, a table or arrays by name.")
     check_no_mask(X, "X")
     refuse_times(X)
