@@ -73,8 +73,9 @@ _SAID: ContextVar[set[str] | None] = ContextVar("said", default=None)
 
 @contextmanager
 def warning_once() -> Iterator[None]:
-    """Issue each warning once, however many networks of a fit give rise to it."""
-    token = _SAID.set(set())
+    """Issue each warning once, however many networks or models in a fit give rise to it."""
+    said = _SAID.get()
+    token = _SAID.set(set() if said is None else said)
     try:
         yield
     finally:

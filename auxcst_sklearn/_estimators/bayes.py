@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 from typing_extensions import Self
 
-from .._checks.calls import BaseEstimator, MetaEstimatorMixin
+from .._checks.calls import BaseEstimator, MetaEstimatorMixin, warning_once
 from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
 from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
 from .._checks.nesting import fit_arguments, takes_costs
@@ -159,6 +159,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
     cv: Any = None
 
     @numpy_arrays()
+    @warning_once()
     def fit(
         self,
         X: ArrayLike,

@@ -17,7 +17,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 from typing_extensions import Self
 
-from .._checks.calls import BaseComposition, MetaEstimatorMixin, error_context, unchanged_on_error
+from .._checks.calls import (
+    BaseComposition,
+    MetaEstimatorMixin,
+    error_context,
+    unchanged_on_error,
+    warning_once,
+)
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask, on_host
 from .._inputs.arrays import has_columns_of_fit
@@ -226,6 +232,7 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
 
     # ------------------------------------------------------------------- fit
 
+    @warning_once()
     def fit(
         self,
         X: ArrayLike,

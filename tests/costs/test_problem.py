@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from auxcst_sklearn import BayesMinimumRiskClassifier
+from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
 from auxcst_sklearn.costs._problem import read_problem
 from auxcst_sklearn.metrics import (
@@ -73,6 +73,17 @@ def test_a_transposed_matrix_warns_with_the_labels_in_their_order():
     for costs in ((None, matrix), (matrix[label], None)):
         with pytest.warns(UserWarning, match=shown):
             of_fit(*costs, label, LABELS)
+
+
+def test_a_model_and_the_networks_in_it_warn_once():
+    matrix = np.array([[0.0, 9, 9], [0, 0.5, 9], [0, 0, 0.5]])
+    members = [("logistic", LogisticRegression()), ("network", small_mlp())]
+    X, y = np.eye(30), np.arange(30) % 3
+    ensemble = CostSensitiveEnsembleClassifier(members, cost_matrix=matrix, cv=2, random_state=0)
+    for model, cost in ((ensemble, None), (BayesMinimumRiskClassifier(small_mlp()), matrix[y])):
+        with pytest.warns(UserWarning, match="not the cheapest") as warned:
+            model.fit(X, y, cost=cost)
+        assert len([w for w in warned if "not the cheapest" in str(w.message)]) == 1
 
 
 def test_a_wrong_sign_for_a_rare_class_warns():
