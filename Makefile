@@ -9,13 +9,14 @@ TORCH_INDEX ?=
 TESTS := $(VENV)/installed-test,examples
 
 # Folders have the names of some.
-.PHONY: help demo test fuzz test-tools test-oldest test-next coverage dist test-dist \
+.PHONY: help demo test test-slow fuzz test-tools test-oldest test-next coverage dist test-dist \
 	lint bench-cost bench-tables bench-speed bench-gpu paper-panel bench-serving format docs clean
 
 help:
 	@echo "make demo    decide which payments to stop, and search alpha and depth:"
 	@echo "             tables, and two figures in $(OUT)/"
-	@echo "make test    lint, then run all tests"
+	@echo "make test    lint, then run the tests of the package"
+	@echo "make test-slow  run what takes longer: pages, scripts, clusters, several processes"
 	@echo "make fuzz    try inputs, calls and kills at random, FUZZ=100 times as many as the tests"
 	@echo "make test-tools   run the page on other tools: boosting, Optuna, MLflow, SHAP, FastAPI"
 	@echo "make test-oldest  run the tests with the oldest supported releases"
@@ -47,6 +48,9 @@ demo: $(VENV)/installed-plot
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2
 
+test-slow: $(TESTS)
+	$(BIN)/python -m pytest --numprocesses 2 -m slow
+
 # Hours of it: FUZZ times as many inputs, calls, kills and fits as in the tests.
 fuzz: $(TESTS)
 	FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --numprocesses 2 tests/fuzz
@@ -62,17 +66,17 @@ test-tools:
 test-oldest:
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt ".[test]"
-	$(VENV)-oldest/bin/python -m pytest --numprocesses 2
+	$(VENV)-oldest/bin/python -m pytest --numprocesses 2 -m ""
 
 # Releases to come, beyond the bounds of pyproject.toml; may fail, but tells early.
 test-next:
 	$(PYTHON) -m venv $(VENV)-next
 	$(VENV)-next/bin/python -m pip install --quiet --constraint constraints.txt ".[test]"
 	$(VENV)-next/bin/python -m pip install --quiet --pre --upgrade scikit-learn skorch torch
-	$(VENV)-next/bin/python -m pytest --numprocesses 2
+	$(VENV)-next/bin/python -m pytest --numprocesses 2 -m ""
 
 coverage: $(TESTS)
-	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-report=html
+	$(BIN)/python -m pytest --numprocesses 2 -m "" --cov --cov-report=term --cov-report=html
 
 # What a release publishes. `build` makes the wheel from the sdist, so that the sdist is complete.
 dist:
@@ -93,6 +97,7 @@ lint: $(TESTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest --quiet -m lint tests
 
 bench-cost: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.cost.bench_cost

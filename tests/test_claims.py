@@ -9,6 +9,7 @@ import sklearn
 from tests.test_docs import ROOT
 
 
+@pytest.mark.slow
 def test_claims_go_from_a_file_to_the_next_month(tmp_path, monkeypatch, capsys):
     for name in ("pandas", "onnxscript", "skl2onnx", "starlette", "uvicorn"):
         pytest.importorskip(name)
@@ -28,6 +29,7 @@ def test_claims_go_from_a_file_to_the_next_month(tmp_path, monkeypatch, capsys):
     assert {"claims.csv", "claims.onnx", "claims.png"} <= {file.name for file in tmp_path.iterdir()}
 
 
+@pytest.mark.lint
 def test_a_user_writes_at_most_120_lines():
     """Without the simulation of the file, titles and blank lines."""
     lines = (ROOT / "examples" / "claims.py").read_text(encoding="utf-8").splitlines()

@@ -57,6 +57,7 @@ def texts():
             yield page, page.read_text(encoding="utf-8")
 
 
+@pytest.mark.lint
 def test_the_documentation_is_short():
     words = {page.name: len(text.split()) for page, text in texts()}
     assert words["README.rst"] <= 900
@@ -73,11 +74,13 @@ def test_the_part_of_the_readme_on_the_first_page_has_no_link_to_another_part():
     assert not re.findall(r"(?<!`)`[^`<]+`_", part)
 
 
+@pytest.mark.lint
 def test_pages_use_the_words_of_the_field():
     habits = "the pool|boostings|hands for|one more place|set up all|those of|that of|wants 0"
     assert not {page.name: found for page, text in texts() if (found := re.findall(habits, text))}
 
 
+@pytest.mark.lint
 def test_pictures_of_pages_exist():
     for page, text in texts():
         for name in re.findall(r"\.\. image:: (\S+)", text):
@@ -85,6 +88,7 @@ def test_pictures_of_pages_exist():
 
 
 @pytest.mark.parametrize("name", ["README.rst", "CHANGELOG.rst", "ARCHITECTURE.rst"])
+@pytest.mark.lint
 def test_a_page_reads_well_where_sphinx_does_not_render_it(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert not re.search(r":(doc|ref|class|func|meth|mod):`|^\.\. (toctree|autoclass)", text, re.M)
@@ -98,6 +102,7 @@ def test_what_differs_from_the_readme_is_found():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.slow
 def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
     for name in NEEDS.get(page.stem, ()):
         pytest.importorskip(name)

@@ -13,6 +13,7 @@ from tests.test_docs import ROOT
 EXAMPLES = ROOT / "examples"
 
 
+@pytest.mark.slow
 def test_the_payments_cost_what_the_page_says(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", ["demo_payments.py", "--out", str(tmp_path)])
     runpy.run_path(str(EXAMPLES / "demo_payments.py"), run_name="__main__")
@@ -27,6 +28,7 @@ def test_the_payments_cost_what_the_page_says(monkeypatch, tmp_path, capsys):
     assert (tmp_path / "demo_payments.png").exists()
 
 
+@pytest.mark.slow
 def test_the_search_prints_a_table_and_draws_cost_against_alpha(monkeypatch, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     script = (EXAMPLES / "search_alpha_depth.py").read_text(encoding="utf-8")
@@ -50,6 +52,7 @@ def test_the_search_prints_a_table_and_draws_cost_against_alpha(monkeypatch, tmp
     assert (tmp_path / "search_alpha_depth.png").exists()
 
 
+@pytest.mark.lint
 def test_a_user_copies_about_40_lines():
     """From the costs to the table, without the simulation of payments and the figure."""
     lines = (EXAMPLES / "search_alpha_depth.py").read_text(encoding="utf-8").splitlines()

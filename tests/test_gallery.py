@@ -24,6 +24,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg"}
 
 
+@pytest.mark.lint
 def test_the_documentation_has_an_order_of_all_scripts():
     conf = (ROOT / "docs" / "conf.py").read_text()
     listed = re.search(r"^gallery = \[(.*?)\]", conf, re.DOTALL | re.MULTILINE)[1]
@@ -31,6 +32,7 @@ def test_the_documentation_has_an_order_of_all_scripts():
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+@pytest.mark.lint
 def test_script_is_a_short_page_with_a_title_cells_and_a_plot(script):
     text = script.read_text()
     compile(text, script, "exec")
@@ -52,6 +54,7 @@ def test_script_imports_what_the_package_has(script):
                 assert hasattr(import_module(node.module), alias.name)
 
 
+@pytest.mark.slow
 def test_script_runs(tmp_path):
     """All of them run when the documentation is built."""
     done = subprocess.run(
@@ -66,6 +69,7 @@ def test_script_runs(tmp_path):
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.slow
 def test_script_runs_as_a_notebook(name, tmp_path, monkeypatch):
     converter = pytest.importorskip("sphinx_gallery.notebook")
     nbclient = pytest.importorskip("nbclient")

@@ -32,6 +32,7 @@ def wrong_links(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.lint
 def test_relative_links_lead_to_files_and_headings(page):
     assert not list(wrong_links(page))
 
@@ -49,6 +50,7 @@ def test_github_knows_the_roles_of_links():
     assert not [page.name for page, text in texts() if roles.search(text)]
 
 
+@pytest.mark.lint
 def test_the_front_page_and_the_guide_link_every_page():
     docs = ROOT / "docs"
     lists = [docs / "index.rst", docs / "guide" / "index.rst"]
@@ -62,6 +64,7 @@ def test_the_front_page_and_the_guide_link_every_page():
     assert pages - linked == unlinked
 
 
+@pytest.mark.lint
 def test_the_front_page_has_few_links():
     lines = (ROOT / "docs" / "index.rst").read_text("utf-8").splitlines()
     assert sum(line.startswith("- ") for line in lines) == 8

@@ -113,6 +113,7 @@ def test_skops_needs_the_types_that_the_page_names(routing, calibration, monkeyp
 
 
 @pytest.mark.parametrize("given", [models, coming_from, production, scale])
+@pytest.mark.slow
 def test_the_code_of_a_page_runs(given, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")

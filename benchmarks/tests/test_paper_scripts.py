@@ -9,6 +9,8 @@ import pytest
 from benchmarks.paper import alpha_depth, compare, deep, layer_losses, rates, smoothing
 from benchmarks.tests.tiny_paper import finished, lines
 
+pytestmark = pytest.mark.slow
+
 TINY_OPTIONS = ["--datasets", "mnist", "mnist-imb", "--train-size", "100", "--width", "4"]
 TINY_OPTIONS += ["--epochs", "2", "--seeds", "0", "1"]
 

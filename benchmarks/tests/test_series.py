@@ -69,6 +69,7 @@ def test_networks_take_series_of_any_size(name, shape):
     assert net(torch.zeros(2, *shape)).shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_each_method_learns_a_simple_problem(split, monkeypatch):
     monkeypatch.setattr(bench_series, "RATE", 1e-2)
     for method in METHODS:

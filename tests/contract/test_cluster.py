@@ -20,6 +20,8 @@ from torch import distributed as dist
 from auxcst_sklearn.metrics import cost_scorer
 from tests.factories import small_mlp, small_stack
 
+pytestmark = pytest.mark.slow
+
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 

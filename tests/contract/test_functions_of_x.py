@@ -223,7 +223,7 @@ def test_heads_decide_by_the_function():
 
     mixed = small_mlp(loss="cross_entropy", aux_loss="one_sided", alpha=0.5)
     mixed.set_params(cost_matrix=of_last_column).fit(X, y)
-    with pytest.raises(ValueError, match="aux_loss=OneSidedLoss.* has none"):
+    with pytest.raises(ValueError, match="aux_loss=OneSided.* has none"):
         next(mixed.staged_predict_cost(X))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import auxcst_sklearn
 
 ROOT = Path(auxcst_sklearn.__file__).parent
@@ -68,6 +70,7 @@ def test_the_imports_are_found():
     assert "auxcst_sklearn.costs._statistics" in GRAPH["auxcst_sklearn.losses._loss"]
 
 
+@pytest.mark.lint
 def test_the_package_has_few_packages():
     assert {top_package(name) for name in MODULES} == {"__init__", *ORDER}
     assert len(ORDER) + 1 <= 13

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # In a process of its own, because autolog replaces methods of scikit-learn.
 SCRIPT = """
 import sys

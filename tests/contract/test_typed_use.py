@@ -27,6 +27,7 @@ print(CostSensitiveAuxMLP(depth=3).set_params(alpha=0).training_.batch_size)
 """
 
 
+@pytest.mark.slow
 def test_type_checkers_see_names_parameters_and_methods(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "mistakes.py").write_text(MISTAKES)

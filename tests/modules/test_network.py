@@ -69,7 +69,7 @@ def test_the_precision_is_that_of_all_networks():
 
 
 def test_tensors_of_each_network_are_its_own():
-    both = SideBySide(make_networks()), SideBySide(make_networks(n_outputs=8))
+    both = SideBySide(make_networks()), SideBySide(make_networks(n_outputs=8, hidden_layers=()))
     several = ClassAndCostNetwork(*both).eval()
     before, *_ = several.forward_heads(torch.ones(1, 2, 1, 6, 6))
     tensors = several.weights()

@@ -33,6 +33,8 @@ from auxcst_sklearn.decisions import shadow_prices
 from auxcst_sklearn.onnx import to_onnx
 from tests.factories import small_stack
 
+pytestmark = pytest.mark.slow
+
 for package in ("onnxscript", "onnxruntime", "starlette", "uvicorn"):
     pytest.importorskip(package, reason="the extras onnx and serve are not installed")
 

@@ -15,6 +15,8 @@ import torch
 from auxcst_sklearn._training.runtime import ALONE, distributed_fit, processes
 from tests.training import ranks
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 150
 

@@ -30,6 +30,8 @@ from auxcst_sklearn._training.runtime import (
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import QUICK, small_mlp
 
+pytestmark = pytest.mark.slow
+
 SMALL = nn.Linear(10, 10)
 LARGE = nn.Linear(1000, 1000)
 ROWS = int(FEWEST_MULTIPLICATIONS // 1000**2)
