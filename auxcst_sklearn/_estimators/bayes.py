@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import sklearn
@@ -17,7 +17,6 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
-from typing_extensions import Self
 
 from .._checks.calls import BaseEstimator, MetaEstimatorMixin
 from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
