@@ -57,6 +57,12 @@ class DecisionMixin(ClassifierMixin):
     cost_matrix_: NDArray[np.float64]  # of a rule
     _prior_unknown: str | None  # The reason, if class frequencies are not known.
 
+    # scikit-learn links the HTML of an estimator to its page.
+    _doc_link_module = "auxcst_sklearn"
+    _doc_link_template = (
+        "https://auxcst.github.io/auxcst_sklearn/generated/auxcst_sklearn.{estimator_name}.html"
+    )
+
     _kind_of_costs: Kind = "matrix"  # of the costs of `fit`
     _fitted_cost_matrix: CostArray | CostFunction | None = None  # as it was in `fit`
 
