@@ -41,7 +41,8 @@ def main() -> None:
     os.chdir(tempfile.mkdtemp())
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        exec(compile(re.sub(r"^    ", "", code, flags=re.M), sys.argv[1], "exec"))
+        source = re.sub(r"^    ", "", code, flags=re.M)
+        exec(compile(source, sys.argv[1], "exec"), {"__name__": "readme"})  # functions see all names
     print(output.getvalue(), end="")
     if not is_printed(output.getvalue(), expected):
         sys.exit(f"The README says otherwise:\n{expected}")
