@@ -28,7 +28,7 @@ help:
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make coverage   run all tests and write htmlcov/, line by line"
 	@echo "make dist    build the sdist and the wheel in dist/, and check them"
-	@echo "make test-dist  install the wheel alone and try it"
+	@echo "make test-dist  install the wheel and the sdist alone and try them"
 	@echo "make clean   remove the virtual environment and what was built"
 
 $(BIN)/python:
@@ -86,12 +86,17 @@ dist:
 	$(VENV)-dist/bin/python -m build
 	$(VENV)-dist/bin/python -m twine check --strict dist/*
 
-# The wheel in an environment of its own, without extras and away from the checkout.
-test-dist:
-	$(if $(wildcard dist/*.whl),,$(error make dist comes first))
-	$(PYTHON) -m venv --clear $(VENV)-wheel
-	$(VENV)-wheel/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
-	$(VENV)-wheel/bin/python -I tests/try_wheel.py README.rst
+# The wheel and the sdist in environments of their own, without extras and away from the checkout.
+test-dist: $(VENV)-wheel/tried $(VENV)-sdist/tried
+
+.PHONY: $(VENV)-wheel/tried $(VENV)-sdist/tried
+$(VENV)-wheel/tried: archive = $(wildcard dist/*.whl)
+$(VENV)-sdist/tried: archive = $(wildcard dist/*.tar.gz)
+$(VENV)-wheel/tried $(VENV)-sdist/tried:
+	$(if $(archive),,$(error make dist comes first))
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --constraint constraints.txt $(archive)
+	$(@D)/bin/python -I tests/try_wheel.py README.rst
 
 lint: $(TESTS)
 	$(BIN)/ruff check .
@@ -137,5 +142,5 @@ docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(VENV)-tools $(VENV)-oldest $(VENV)-next $(VENV)-dist $(VENV)-wheel build dist htmlcov \
+	rm -rf $(VENV) $(VENV)-tools $(VENV)-oldest $(VENV)-next $(VENV)-dist $(VENV)-wheel $(VENV)-sdist build dist htmlcov \
 		docs/_build docs/gallery *.egg-info

@@ -67,7 +67,7 @@ gallery = [
     "onnx_service",
     "cluster_search",
 ]
-# empulse, which has the data of a page, needs Python 3.11.
+# empulse has the data of a page, and its bounds may be behind a new Python.
 skipped = []
 if not find_spec("empulse"):
     print("empulse is missing: plot_refused_customer is left out.")

@@ -10,7 +10,7 @@ import matplotlib
 import pytest
 import sklearn
 
-from tests.try_wheel import is_printed
+from tests.try_wheel import is_printed, printed_by
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.rst", *sorted((ROOT / "docs" / "guide").glob("*.rst"))]
@@ -92,6 +92,10 @@ def test_pictures_of_pages_exist():
 def test_a_page_reads_well_where_sphinx_does_not_render_it(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert not re.search(r":(doc|ref|class|func|meth|mod):`|^\.\. (toctree|autoclass)", text, re.M)
+
+
+def test_functions_of_the_readme_see_its_names_in_the_wheel():
+    assert printed_by("def f():\n    return x\n\nx = 3\nprint(f())") == "3\n"
 
 
 def test_what_differs_from_the_readme_is_found():

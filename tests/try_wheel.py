@@ -30,6 +30,14 @@ def is_printed(printed: str, expected: str) -> bool:
     return words == expected_words and np.allclose(*figures, rtol=0, atol=0.1)
 
 
+def printed_by(code: str) -> str:
+    """What code prints that runs as a module, whose functions see its names."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, "README.rst", "exec"), {"__name__": "readme"})
+    return output.getvalue()
+
+
 def main() -> None:
     text = Path(sys.argv[1]).read_text(encoding="utf-8")
     code, expected = EXAMPLE.search(text).groups()
@@ -39,11 +47,9 @@ def main() -> None:
         sys.exit(f"{home} is not in the environment {sys.prefix}")
 
     os.chdir(tempfile.mkdtemp())
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        exec(compile(re.sub(r"^    ", "", code, flags=re.M), sys.argv[1], "exec"))
-    print(output.getvalue(), end="")
-    if not is_printed(output.getvalue(), expected):
+    output = printed_by(re.sub(r"^    ", "", code, flags=re.M))
+    print(output, end="")
+    if not is_printed(output, expected):
         sys.exit(f"The README says otherwise:\n{expected}")
 
     if not Path(home.parent, "py.typed").exists():

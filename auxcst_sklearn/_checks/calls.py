@@ -7,11 +7,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from numpy.typing import NDArray
 from sklearn.utils import metaestimators
-from typing_extensions import Self
 
 if TYPE_CHECKING:
     # scikit-learn has no types, and a base class without types lets any argument of a constructor
@@ -103,8 +102,7 @@ def error_context(where: str) -> Iterator[None]:
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(f"{where}: {error}") from error
     except Exception as error:
-        if hasattr(error, "add_note"):  # from Python 3.11 on
-            error.add_note(where)
+        error.add_note(where)
         raise
 
 

@@ -206,7 +206,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
     alpha : float, array-like of shape (n_heads,) or callable, default=0.3
         Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
         head. ``alpha=0`` is the plain network. A function of the number of heads returns the
-        weights.
+        weights. It is not an L2 penalty, which is `weight_decay`.
     combine_heads : "auto" or bool, default="auto"
         Whether the probabilities are a weighted geometric mean over output and heads. The weights
         minimise the log loss of validation samples. If the mean does not lower it on other

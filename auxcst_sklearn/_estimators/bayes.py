@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import sklearn
@@ -17,7 +17,6 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
-from typing_extensions import Self
 
 from .._checks.calls import BaseEstimator, MetaEstimatorMixin, warning_once
 from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
@@ -76,11 +75,12 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         `class_weight`, `scale_pos_weight`, `priors`, `class_prior` or `fit_prior`, ``prior=`` is
         then an error.
     calibration : {"auto", "temperature", "sigmoid", "isotonic"} or None, default="auto"
-        How to calibrate the probabilities. "temperature" divides their logarithms by a number that
-        out-of-fold probabilities determine, and then fits `estimator` to all samples. "sigmoid" and
-        "isotonic" use :class:`~sklearn.calibration.CalibratedClassifierCV`, for few classes. If
-        None, probabilities are not calibrated. With ten or more classes, "auto" learns a
-        temperature from a fifth of the samples (see Notes). With fewer classes, it is None.
+        How to calibrate the probabilities: "auto" does nothing with fewer than ten classes, and
+        otherwise learns a temperature from a fifth of the samples (see Notes). "temperature"
+        divides the logarithms of the probabilities by a number that out-of-fold probabilities
+        determine, and then fits `estimator` to all samples. "sigmoid" and "isotonic" use
+        :class:`~sklearn.calibration.CalibratedClassifierCV`, for few classes. If None,
+        probabilities are not calibrated.
     cv : int, cross-validation generator or iterable, default=None
         The folds for calibration. If None, 5 stratified folds are used, or for "auto" one.
 

@@ -35,6 +35,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     alpha : float, array-like of shape (n_stages * depth - 1,) or callable, default=0.3
         Weight of each auxiliary loss, from the first block on. Blocks with weight 0 have no head.
         ``alpha=0`` is the plain network. A function of the number of heads returns the weights.
+        It is not an L2 penalty, which is `weight_decay`.
     loss : str or Loss, default="bayes_risk"
         Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
         and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),

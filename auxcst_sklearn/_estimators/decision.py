@@ -57,6 +57,12 @@ class DecisionMixin(ClassifierMixin):
     cost_matrix_: NDArray[np.float64]  # of a rule
     _prior_unknown: str | None  # The reason, if class frequencies are not known.
 
+    # scikit-learn links the HTML of an estimator to its page.
+    _doc_link_module = "auxcst_sklearn"
+    _doc_link_template = (
+        "https://auxcst.github.io/auxcst_sklearn/generated/auxcst_sklearn.{estimator_name}.html"
+    )
+
     _kind_of_costs: Kind = "matrix"  # of the costs of `fit`
     _fitted_cost_matrix: CostArray | CostFunction | None = None  # as it was in `fit`
 
@@ -198,7 +204,10 @@ class DecisionMixin(ClassifierMixin):
         return True
 
     def predict(self, X: ArrayLike, cost: ArrayLike | None = None) -> np.ndarray:
-        """Predict the class with the smallest estimated cost.
+        """Predict the class with the lowest expected cost; `decide` is for all other decisions.
+
+        scikit-learn's tools call `predict`. Call `decide` for decisions that are not the classes,
+        for limits on their number, and for other class frequencies.
 
         Parameters
         ----------
@@ -247,7 +256,10 @@ class DecisionMixin(ClassifierMixin):
         shadow_prices: Mapping[Any, float] | None = None,
         prior: Mapping[Any, float] | Literal["estimate"] | None = None,
     ) -> np.ndarray:
-        """Return the decision with the minimum expected cost for each sample, within limits if any.
+        """Return the label of each sample's decision, within limits; `predict` returns classes.
+
+        It has the minimum expected cost. If decisions are the classes and have no limits, `predict`
+        returns the same, also in the tools of scikit-learn.
 
         Parameters
         ----------

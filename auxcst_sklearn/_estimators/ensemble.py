@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import islice
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import sklearn
@@ -15,7 +15,6 @@ from sklearn.utils import Bunch, check_consistent_length, check_random_state, ge
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
-from typing_extensions import Self
 
 from .._checks.calls import (
     BaseComposition,

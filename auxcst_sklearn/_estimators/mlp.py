@@ -52,7 +52,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     alpha : float, array-like of shape (depth - 1,) or callable, default=0.2
         Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
         head. ``alpha=0`` is the plain network. A function of the number of heads returns the
-        weights.
+        weights. It is not an L2 penalty, which is `weight_decay`.
     loss : str or Loss, default="bayes_risk"
         Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
         and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from threadpoolctl import ThreadpoolController
-from typing_extensions import Self
 
 from .._checks.data import check_frame, holds_categories, is_frame, refuse_times, select
 from .._inputs.columns import UNKNOWN, CategoryCodes, Cells

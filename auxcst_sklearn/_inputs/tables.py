@@ -337,6 +337,11 @@ def _selected(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     chosen: Any = np.asarray(categorical_features)
     if chosen.dtype.kind in "OUS":
         columns = list(X.columns) if is_frame(X) else []
+        if unknown := [name for name in chosen.tolist() if name not in columns]:
+            raise ValueError(
+                f"categorical_features contains {unknown}, but the columns of X are {columns}; "
+                "expected names of columns of a DataFrame, a mask, or positions."
+            )
         chosen = [columns.index(name) for name in chosen.tolist()]
     mask = np.zeros(X.shape[1], dtype=bool)
     if len(chosen):

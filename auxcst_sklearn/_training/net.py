@@ -249,7 +249,7 @@ class CostNet(NeuralNet):
 
     def use_callbacks(self, callbacks: list[Any]) -> None:
         """Use the user's callbacks, if they have changed."""
-        if [*map(id, callbacks)] != [*map(id, self.callbacks)]:
+        if [*map(id, callbacks)] != [*map(id, self.callbacks or [])]:  # a loaded net has None
             self.callbacks = callbacks
             self.initialize_callbacks()
 

@@ -147,8 +147,7 @@ def _attributes(value: Any, kind: type) -> dict[str, Any]:
     """Attributes of a loss, or of a module, without those that every new module has."""
     if not isinstance(value, nn.Module):
         return vars(value)
-    # Python 3.10 has no object.__getstate__. A parametrized module's own raises an error.
-    get: Any = getattr(kind, "__getstate__", vars)
+    get: Any = kind.__getstate__  # that of a parametrized module's own class raises an error
     usual = dict(OF_EVERY_MODULE)
     attributes = {k: v for k, v in get(value).items() if k not in usual or v != usual[k]}
     if parametrize.is_parametrized(value):

@@ -65,7 +65,7 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
             sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
     # The second risk is divided by the error of estimates of zero, which makes it a number without
     # a unit. Both risks then weigh the same against the prior.
-    risks = sums / [n, max(unit, np.finfo(np.float32).tiny)]
+    risks = sums / np.array([n, max(unit, np.finfo(np.float32).tiny)])
     # With X_val all networks share their rows. These count once for the prior, though they were
     # summed for each network.
     n_copies = len(rows) / len(set(map(id, rows)))  # of rows shared by networks

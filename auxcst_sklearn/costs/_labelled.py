@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from .._checks.data import plain_array, plain_labels, shorten
 Labels = NDArray[Any]
 
 REMEDY = "Write LabelledCosts(costs.values * amount, costs.classes, costs.decisions), say."
+
+N_SHOWN = 12  # rows of a table in a notebook
 
 
 class LabelledCosts:
@@ -136,6 +139,8 @@ class LabelledCosts:
         return self.values.dtype
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is None:  # which numpy 1.26 neither passes nor takes
+            return np.asarray(self.values, dtype=dtype)
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __eq__(self, other: object) -> bool:
@@ -149,6 +154,25 @@ class LabelledCosts:
         names = "" if self.classes is None else f"classes={shorten(self.classes)}, "
         names += f"decisions={shorten(self.decisions)}"
         return f"LabelledCosts({text},\n              {names})"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: a row for each true class, or the first rows of many samples."""
+        classes = [] if self.classes is None else self.classes.tolist()
+        is_single = self.ndim == (2 if classes else 1)
+        heads = ([] if is_single else ["sample"]) + (["true class"] if classes else [])
+        lines = [_html_row("th", [*heads, *self.decisions.tolist()])]
+        rows = self.values.reshape(-1, len(self.decisions))
+        for i, costs in enumerate(rows[:N_SHOWN]):
+            sample, label = divmod(i, len(classes) or 1)
+            names = ([] if is_single else [sample]) + (classes[label : label + 1])
+            lines.append(_html_row("td", [*names, *(f"{cost:.6g}" for cost in costs)]))
+        rest = f", the first {N_SHOWN} of {len(rows)} rows" if len(rows) > N_SHOWN else ""
+        caption = f"LabelledCosts of shape {self.shape}{rest}"
+        return f"<table><caption>{caption}</caption>{''.join(lines)}</table>"
+
+
+def _html_row(tag: str, cells: list[Any]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

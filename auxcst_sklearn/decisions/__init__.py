@@ -28,7 +28,7 @@ def decide(
     shadow_prices: Mapping[Any, float] | None = None,
     prior: Mapping[Any, float] | Literal["estimate"] | None = None,
 ) -> NDArray[Any]:
-    """Return the decisions of the estimator at the end of a fitted pipeline or search.
+    """Return the labels that the estimator at the end of a fitted pipeline or search decides on.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def decide(
 def assign(
     expected_cost: ArrayLike, capacity: Capacity, *, decisions: ArrayLike | None = None
 ) -> NDArray[np.intp]:
-    """Assign a decision to each sample at the lowest total cost, with limited decisions.
+    """Return the column of the decision of each sample, at the lowest total cost within limits.
 
     The result is exact: no other assignment within the limits is cheaper. Limited capacity goes to
     the first of equal samples.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from copy import copy
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRequest
-from typing_extensions import Self
 
 from .._checks.calls import warn
 from .._checks.data import check_groups, check_row_order

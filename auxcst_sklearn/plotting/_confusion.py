@@ -12,6 +12,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 from .._checks.data import as_labels, label_index
 from .._checks.nesting import final_estimator
 from ..costs._evaluation import decided, decisions_of, read_predictions, read_scored, with_own_costs
+from ..costs._labels import own_classes
 from ._drawing import amount
 
 
@@ -94,6 +95,10 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         given: Any = {"cost": costs, "sample_weight": sample_weight}
         y_pred = decided(estimator, X, costs if costs.is_known else None)
         labels: Any = {"classes": estimator.classes_, "decisions": decisions_of(estimator)}
+        own = own_classes(costs, named=labels["decisions"] is not None)
+        if own is not None:  # grades have the order of the costs instead of the alphabet
+            known = set(estimator.classes_.tolist())
+            kwargs = {"labels": [label for label in own.tolist() if label in known]} | kwargs
         return cls.from_predictions(y, y_pred=y_pred, **labels, **given, **kwargs)
 
     @classmethod
@@ -136,7 +141,8 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
             index contains the classes. Costs with labels are matched by their labels, while plain
             arrays must be in this order.
         labels : array-like, default=None
-            The classes to draw, in the order of the axes. If None, all `classes` in their order.
+            The classes to draw, in the order of the axes. If None, all classes, in the order of the
+            labels of the costs, otherwise in the order of `classes`.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
         normalize : {"true", "pred", "all"}, default=None

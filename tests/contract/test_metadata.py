@@ -52,3 +52,24 @@ def test_the_oldest_releases_are_the_lower_bounds():
     for each in WANTED:
         lower = next(s.version for s in each.specifier if s.operator == ">=")
         assert f"{oldest[each.name]}.".startswith(f"{lower}.")
+
+
+def test_hooks_have_the_versions_of_make_lint():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = re.findall(r'"(\S+==\S+)"', hooks)
+
+    assert pinned
+    assert set(pinned) <= set(pins)
+
+
+def test_classifiers_and_tools_agree_with_the_oldest_python():
+    oldest = re.search(r'^requires-python = ">=3\.(\d+)"', PYPROJECT, re.M)[1]
+    listed = re.findall(r'Python :: 3\.(\d+)"', PYPROJECT)
+    mypy = re.search(r"^python_version = 3\.(\d+)", (ROOT / "setup.cfg").read_text("utf-8"), re.M)[
+        1
+    ]
+
+    assert listed[0] == oldest
+    assert f'target-version = "py3{oldest}"' in PYPROJECT
+    assert mypy == oldest

@@ -6,9 +6,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import torch
 
 import auxcst_sklearn
 
+ROOT = Path(__file__).parents[2]
 PUBLIC = [info.name for info in pkgutil.iter_modules(auxcst_sklearn.__path__)]
 PUBLIC = [name for name in PUBLIC if not name.startswith("_")]
 
@@ -85,3 +87,13 @@ def test_a_checkout_that_is_not_installed_can_be_imported(tmp_path):
     ).stdout.split()
 
     assert found == [str(tmp_path / package.name / "__init__.py"), "0+unknown"]
+
+
+def test_notebooks_link_estimators_to_pages_of_the_api():
+    api = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    for name in auxcst_sklearn.__all__:
+        kind = getattr(auxcst_sklearn, name)
+        if isinstance(kind, type):
+            model = kind(torch.nn.Linear(2, 2)) if name == "CostSensitiveAuxNet" else kind()
+            assert f"/generated/auxcst_sklearn.{name}.html" in model._repr_html_()
+            assert f"\n   {name}\n" in api

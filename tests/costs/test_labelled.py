@@ -381,3 +381,19 @@ def test_arithmetic_and_slices_name_a_remedy_that_keeps_the_labels(use):
     costs = C
     found = LabelledCosts(costs.values * amount, costs.classes, costs.decisions)
     assert found == C
+
+
+@pytest.mark.parametrize(
+    ("values", "classes", "cells"),
+    [
+        ([[0, 5], [20, 0.5]], ["good", "<bad>"], ["good", "&lt;bad&gt;", "20", "0.5"]),
+        (np.zeros((9, 2, 2)), ["good", "bad"], ["sample", "(9, 2, 2)", "first 12 of 18 rows"]),
+        ([3.0, 4.0], None, ["<td>3</td><td>4</td>"]),
+    ],
+)
+def test_a_notebook_shows_a_table(values, classes, cells):
+    html = LabelledCosts(values, classes, ["pay", "refuse"])._repr_html_()
+
+    assert "<th>pay</th><th>refuse</th></tr>" in html
+    assert not [cell for cell in cells if cell not in html]
+    assert ("true class" in html) == (classes is not None)

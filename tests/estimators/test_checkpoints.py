@@ -295,9 +295,13 @@ def test_code_without_a_name_is_refused(tmp_path):
     class Local(CostSensitiveAuxMLP):
         pass
 
-    with pytest.raises(ValueError, match="estimator=.*Local.*not found as.*a module of its own"):
+    with pytest.raises(
+        ValueError, match="estimator=.*Local.* cannot be compared.*a module of its own"
+    ):
         Local(**mlp(checkpoint_dir=tmp_path).get_params()).fit(X, Y)
-    with pytest.raises(ValueError, match="module=.*lambda>.*not found as.*a module of its own"):
+    with pytest.raises(
+        ValueError, match="module=.*lambda>.* cannot be compared.*a module of its own"
+    ):
         CostSensitiveAuxNet(lambda: wide(), checkpoint_dir=tmp_path).fit(X, Y)
     assert not list(tmp_path.iterdir())
 

@@ -52,7 +52,7 @@ def test_torch_wraps_methods_of_an_optimizer():
 
 
 def test_what_has_no_pickle_or_no_name_is_refused():
-    with pytest.raises(PicklingError, match="not found as"):
+    with pytest.raises(PicklingError, match="<lambda>"):
         digest(lambda: 1)
     with pytest.raises(PicklingError, match="generator"):
         digest(i for i in range(3))

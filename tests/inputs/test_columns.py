@@ -246,7 +246,7 @@ OBJECTS = np.column_stack([np.array(["a", "b"] * 6, dtype=object), np.arange(12.
     [
         (OBJECTS, "from_dtype", "could not convert string to float: 'a'"),
         (FRAME, ["level"], "could not convert string to float: 'b'"),
-        (OBJECTS, ["word"], "'word' is not in list"),
+        (OBJECTS, ["word"], r"contains \['word'\], but the columns of X are \[\]"),
         (OBJECTS, [2], "index 2 is out of bounds"),
         (OBJECTS, [True], "boolean index did not match"),
         (OBJECTS, "dtype", "'categorical_features' parameter .* Got 'dtype'"),

@@ -91,7 +91,7 @@ def test_labels_are_the_order_of_the_axes(data):
     graded = np.array(GRADES)[y]
     model = GaussianNB().fit(X, graded)
     matrix = ordinal_cost_matrix(GRADES, over_cost=3)
-    plain = from_estimator(model, X, graded, cost_matrix=matrix)
+    plain = from_estimator(model, X, graded, cost_matrix=matrix, labels=sorted(GRADES))
 
     named = {"labels": GRADES, "display_labels": ["1", "2", "3"]}
     display = from_estimator(model, X, graded, cost_matrix=matrix, **named)
@@ -165,8 +165,9 @@ def test_the_index_of_the_costs_orders_the_rows(data):
     display = from_predictions(y, decided, cost_matrix=costs)
 
     assert list(display.display_labels) == [2, 0, 1]
-    rows = from_estimator(model, X, y).confusion_matrix
-    np.testing.assert_array_equal(display.confusion_matrix, rows[[2, 0, 1]])
+    of_model = from_estimator(model, X, y)
+    assert list(of_model.display_labels) == [2, 0, 1]
+    np.testing.assert_array_equal(display.confusion_matrix, of_model.confusion_matrix)
 
 
 def test_classes_as_decisions_of_a_classifier_without_decisions(data):
@@ -199,3 +200,17 @@ def test_what_the_estimator_determines_cannot_be_passed(data, name):
     model = LogisticRegression().fit(X, y)
     with pytest.raises(TypeError, match=rf"multiple values for keyword argument '{name}'"):
         from_estimator(model, X, y, cost_matrix=COST_MATRIX, **{name: y})
+
+
+def test_grades_of_an_estimator_keep_the_order_of_the_costs():
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    y = np.array(GRADES)[np.digitize(X[:, 0], [-0.4, 0.4])]
+    M = ordinal_cost_matrix(GRADES)
+    model = BayesMinimumRiskClassifier(GaussianNB(), cost_matrix=M).fit(X, y)
+
+    display = from_estimator(model, X, y)
+    assert names_of(display.ax_.get_yticklabels()) == GRADES
+    expected = paid_cells(y, model.predict(X), np.asarray(M)[[GRADES.index(g) for g in y]], GRADES)
+    np.testing.assert_allclose(display.confusion_matrix, expected)
+    chosen = from_estimator(model, X, y, labels=["high", "low"])
+    assert names_of(chosen.ax_.get_xticklabels()) == ["high", "low"]
