@@ -9,14 +9,18 @@ minutes, runs on the eight tables with the fewest training rows. Runs are kept a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.options import make_parser
 from benchmarks.common.provenance import provenance
 from benchmarks.cost.bench_tables import Job, run_all, save
+from benchmarks.cost.ranks import geometric_error, geometric_mean
 from benchmarks.cost.tables_methods import DEFAULT, ENSEMBLE
+from benchmarks.cost.tables_results import Row
 
 SEED, SIZE = 11, 6000
 # By the number of training rows.
@@ -36,6 +40,37 @@ METHODS = [
     *("RealMLP", "RealMLP, five folds", "CatBoost"),
 ]
 TABM = "TabM"
+
+
+def ratios(runs: Sequence[Row], ours: str, rival: str, measure: str = "test_cost") -> dict:
+    """A measure of ours divided by that of the rival, for each table and seed that has both."""
+    found = {(run["method"], run["set"], run["seed"]): run[measure] for run in runs}
+    return {
+        (name, seed): value / found[rival, name, seed]
+        for (method, name, seed), value in found.items()
+        if method == ours and (rival, name, seed) in found
+    }
+
+
+def table(runs: Sequence[Row]) -> Iterator[list[str]]:
+    """Network and ensemble divided by each rival: geometric means over the tables (s.e.)."""
+    yield [
+        *("divided by", "tables", "network", "dearer on", "ensemble", "dearer on"),
+        *("network, log loss", "network, CPU time", "ensemble, CPU time"),
+    ]
+    for rival in [*METHODS[2:], TABM]:
+        cells = []
+        for ours in (DEFAULT, ENSEMBLE):
+            of = np.array([*ratios(runs, ours, rival).values()])
+            cells += [f"{geometric_mean(of):.2f} ({geometric_error(of):.2f})", str(sum(of > 1))]
+        for ours, measure in (
+            (DEFAULT, "log_loss"),
+            (DEFAULT, "cpu_seconds"),
+            (ENSEMBLE, "cpu_seconds"),
+        ):
+            of = np.array([*ratios(runs, ours, rival, measure).values()])
+            cells.append(f"{geometric_mean(of):.2f}")
+        yield [rival, str(len(of)), *cells]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

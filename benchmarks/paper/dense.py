@@ -165,21 +165,21 @@ def run(configuration: DenseConfiguration, data: Dataset, device: str) -> Result
             raise
         return {"diverged": True}
     seconds = time.perf_counter() - start
-    return {**judge(configuration, network, drawn), "seconds": round(seconds, 2)}
-
-
-def judge(configuration: DenseConfiguration, network: BaseEstimator, drawn: Draw) -> Result:
-    """Mean cost, savings and accuracy, and the training losses of the layers if asked for."""
-    y_pred = network.predict(drawn.X_test)
-    costs = {"cost_matrix": drawn.cost_matrix, "classes": network.classes_}
-    result = {
-        configuration.score: mean_cost(drawn.y_test, y_pred, **costs),
-        "savings": savings_score(drawn.y_test, y_pred, **costs),
-        "accuracy": accuracy_score(drawn.y_test, y_pred),
-    }
+    result = judge(network, drawn, configuration.score)
     if configuration.curves:
         result["layer_losses"] = {
             layer: [round(epoch[f"train_loss_{layer}"], 4) for epoch in network.history_]
             for layer in [*network.hidden_layers_, "output"]
         }
-    return result
+    return {**result, "seconds": round(seconds, 2)}
+
+
+def judge(network: BaseEstimator, drawn: Draw, score: str = "test_cost") -> Result:
+    """Mean cost, savings and accuracy."""
+    y_pred = network.predict(drawn.X_test)
+    costs = {"cost_matrix": drawn.cost_matrix, "classes": network.classes_}
+    return {
+        score: mean_cost(drawn.y_test, y_pred, **costs),
+        "savings": savings_score(drawn.y_test, y_pred, **costs),
+        "accuracy": accuracy_score(drawn.y_test, y_pred),
+    }
