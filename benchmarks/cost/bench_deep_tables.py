@@ -40,6 +40,7 @@ METHODS = [
     *("RealMLP", "RealMLP, five folds", "CatBoost"),
 ]
 TABM = "TabM"
+REFERENCE = "RealMLP, five folds"  # of the figure
 
 
 def ratios(runs: Sequence[Row], ours: str, rival: str, measure: str = "test_cost") -> dict:

@@ -61,18 +61,4 @@ def report(runs: Sequence[Row], grouped: Sequence[Row]) -> tuple[dict[str, list[
         left,
         f"Mean test cost above that of alphas {MIDDLE}, paired by seed",
         right_branch,
-        f"Single alphas that differ from alpha {ZERO} by more than two standard errors",
-        count_significant(runs),
     ]
-
-
-def count_significant(runs: Sequence[Row]) -> str:
-    """A line per data set: how many are lower and higher, of how many."""
-    excess = summarize(differences(runs, "alpha", 0.0), ["dataset", "depth", "alpha"], "difference")
-    lines = []
-    for dataset in dict.fromkeys(entry["dataset"] for entry in excess):
-        entries = [e for e in excess if e["dataset"] == dataset and e["standard_error"]]
-        ratios = [entry["mean"] / entry["standard_error"] for entry in entries]
-        lower, higher = np.less(ratios, -2).sum(), np.greater(ratios, 2).sum()
-        lines.append(f"{dataset}: {lower} lower and {higher} higher, of {len(ratios)}")
-    return "\n".join(lines)

@@ -95,7 +95,7 @@ def make_configurations(
 def table(rows: Sequence[Row]) -> Iterator[list[str]]:
     """Mean cost of each row, its difference to the row above, paired by seed, and CPU seconds."""
     of = {(row["dataset"], row["part"], row["seed"]): row for row in rows if "test_cost" in row}
-    yield ["with", "data", "cost (s.e.)", "minus the row above", "CPU s"]
+    yield ["with", "cost (s.e.)", "minus the row above", "CPU s"]
     for data in dict.fromkeys(data for data, *_ in of):
         above: dict[int, float] = {}
         for part in [*PARTS, WITHOUT_HEADS]:
@@ -104,7 +104,7 @@ def table(rows: Sequence[Row]) -> Iterator[list[str]]:
             paired = [cost[seed] - above[seed] for seed in cost if seed in above]
             seconds = np.mean([row["seconds"] for row in found.values()])
             yield [
-                *(part, data, with_error([*cost.values()])),
+                *(part, with_error([*cost.values()])),
                 with_error(paired) if paired else "",
                 f"{seconds:.1f}",
             ]

@@ -1,13 +1,16 @@
 """The scripts of the experiments on fully connected networks."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.paper import alpha_depth, compare, deep, layer_losses, rates, smoothing
-from benchmarks.tests.tiny_paper import finished, lines
+from auxcst_sklearn import PAPER, CostSensitiveAuxMLP
+from benchmarks.paper import alpha_depth, compare, layer_losses, parts, rates, smoothing
+from benchmarks.paper.dense import make_estimator
+from benchmarks.tests.tiny_paper import TINY, finished, lines
 
 TINY_OPTIONS = ["--datasets", "mnist", "mnist-imb", "--train-size", "100", "--width", "4"]
 TINY_OPTIONS += ["--epochs", "2", "--seeds", "0", "1"]
@@ -79,12 +82,41 @@ def test_layer_losses(data_home, tmp_path, monkeypatch):
     assert saved["losses"][3]["mean"] == pytest.approx(np.mean(last))
 
 
-def test_deep(data_home, tmp_path, monkeypatch):
-    arguments = ["--train-size", "50", "--seeds", "0", "--depths", "2", "--alphas", "0", "1"]
-    arguments += ["--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
-    saved = results(deep, arguments, monkeypatch, "deep")
-    assert [(run["depth"], run["alpha"]) for run in saved["runs"]] == [(2, 0), (2, 1)]
-    assert all(run["epochs"] > 1 for run in saved["runs"])
+def test_parts(data_home, tmp_path, monkeypatch):
+    arguments = ["--train-size", "50", "--seeds", "0", "1", "--data-home", data_home]
+    arguments = [*map(str, arguments), "--out", str(tmp_path), "--n-jobs", "1"]
+    monkeypatch.setattr(sys, "argv", [parts.__file__, *arguments])
+    header, paper, *others = parts.table(parts.main()["runs"])
+    assert [line[0] for line in (paper, *others)] == [*parts.PARTS, parts.WITHOUT_HEADS]
+    cost = {line[0]: float(line[1].split()[0]) for line in (paper, *others)}
+    assert paper[2] == ""
+    first = next(iter(others))
+    assert float(first[2].split()[0]) == pytest.approx(cost[first[0]] - cost["PAPER"], abs=2e-3)
+    assert (tmp_path / "parts.txt").read_text().startswith("python -m benchmarks.paper.parts --")
+
+
+def test_parts_end_in_the_default():
+    last = [*parts.PARTS][-1]
+    default = CostSensitiveAuxMLP().get_params()
+    assert parts.parameters("PAPER") == PAPER
+    assert all(default[name] == value for name, value in parts.parameters(last).items())
+
+
+def test_the_start_of_the_authors():
+    """Uniform within 4 sqrt(6 / (inputs + outputs)), with biases of zero."""
+    configuration = replace(TINY, depth=2, activation="sigmoid", start="authors", epochs=1)
+    still = replace(configuration, learning_rate=1e-30)
+    X, y = np.random.default_rng(0).random((60, 30)), np.arange(60) % 3
+    costs = 1 - np.eye(3)
+    for method in ("aux", "csae"):
+        trained = replace(still, method=method, pretrain_learning_rate=1e-30)
+        network = make_estimator(trained, costs, "cpu").fit(X, y)
+        for linear, *_ in network.net_.module_.hidden.values():
+            weight = linear.weight.detach().numpy()
+            bound = 4 * np.sqrt(6 / sum(weight.shape[1:]))
+            assert 0.8 * bound < abs(weight).max() <= bound
+            assert linear.bias.detach().numpy() == pytest.approx(0, abs=1e-20)
+    assert type(make_estimator(TINY, costs, "cpu")) is CostSensitiveAuxMLP
 
 
 def test_smoothing(data_home, tmp_path, monkeypatch):
@@ -144,14 +176,6 @@ def test_branches(data_home, tmp_path, monkeypatch, capsys):
     one_layer = {e["mean"] for e in saved["groups"] if e["depth"] == 1 and e["dataset"] == "mnist"}
     assert len(one_layer) == 1
     assert {entry["depth"] for entry in saved["left"] + saved["right"]} == {2}
-
-    significant = [e for e in saved["differences"] if abs(e["mean"]) > 2 * e["standard_error"]]
-    text = (tmp_path / "alpha_depth.txt").read_text()
-    counts = [line.split() for line in text.splitlines()[-2:]]
-    assert sum(int(lower) + int(higher) for _, lower, _, _, higher, *_ in counts) == len(
-        significant
-    )
-    assert [words[-1] for words in counts] == ["10", "10"]
 
 
 def test_branches_of_some_alphas(data_home, tmp_path, monkeypatch):

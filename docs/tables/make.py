@@ -490,10 +490,41 @@ def alphas():
                 yield [label, line[0], *(line[i] for i in keep)]
 
 
-def deep():
-    header, *lines = paper_block("deep/deep.txt", "mnist, by alpha")
-    yield ["depth", *(f"alpha {name}" for name in header[1:])]
-    yield from lines
+def few_samples():
+    """Costs of the methods of the paper with 4,000 samples, by optimizer and depth."""
+    names = ["AuxDNN", "NaiveDNN", "CSDNN", "cost-blind", "expected cost"]
+    yield ["optimizer", "data", "depth", *names]
+    for optimizer, folder in {"SGD": "few_samples_sgd", "AdamW": "few_samples_adamw"}.items():
+        found = re.findall(r"^(\S+), by method", read(f"paper/{folder}/compare.txt"), re.M)
+        for data in dict.fromkeys(found):
+            _, *lines = paper_block(f"{folder}/compare.txt", f"{data}, by method")
+            yield from ([optimizer, data, *line] for line in lines)
+
+
+def verdicts():
+    """What a program says about the claims of the paper."""
+    from benchmarks.paper.verdicts import table
+
+    yield from table()
+
+
+def parts():
+    """From the paper's network to the default, one part at a time."""
+    from benchmarks.common.ledger import Ledger
+    from benchmarks.paper.parts import table
+
+    runs = Ledger(RESULTS / "paper" / "parts" / "runs.jsonl").runs.values()
+    yield from table([{**identity, **result} for identity, result in runs])
+
+
+def deep_tables():
+    """Network and ensemble divided by RealMLP, TabM and others."""
+    from benchmarks.cost.bench_deep_tables import table
+
+    header, *lines = table(json.loads(read("deep_tables.json"))["runs"])
+    yield header
+    for name, *cells in lines:
+        yield [NAMES.get(name, name.removeprefix("ours: ")), *cells]
 
 
 def fine_tuning():
@@ -531,7 +562,10 @@ TABLES = {
             keel,
             methods,
             alphas,
-            deep,
+            few_samples,
+            verdicts,
+            parts,
+            deep_tables,
             fine_tuning,
             closeness,
         )
