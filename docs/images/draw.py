@@ -161,6 +161,7 @@ def relative_costs():
         "rare classes": "thirty small\ntables, rare class",
         "sixteen tables": "sixteen tables,\nup to 6,000 rows",
         "ten tables": "ten other\ntables",
+        "deep tables": "small tables,\nRealMLP, five folds",
         "texts": "texts of\nmany classes",
         "images": "images, pretrained\nnetwork",
         "a million rows": "a million rows",
