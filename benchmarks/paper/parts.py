@@ -31,9 +31,9 @@ PARTS: dict[str, list[str]] = {
         *("optimizer", "learning_rate", "schedule", "early_stopping", "ema_epochs", "weight_decay")
     ],
     "SiLU, dropout": ["activation", "dropout"],
-    "scaled inputs, bins": ["standardize", "n_bins", "learn_scales"],
     "Bayes risk, temperature": ["loss", "temperature"],
-    "five networks": ["n_networks"],
+    # Bins are in every third network; pixels are not scaled.
+    "five networks": ["n_networks", "n_bins", "standardize", "learn_scales"],
 }
 WITHOUT_HEADS = "the default without heads"
 
@@ -74,41 +74,31 @@ def run(configuration: PartsConfiguration, data: Dataset, device: str) -> Result
 def main() -> dict[str, list[Row]]:
     parser = make_parser(__doc__)
     add = parser.add_argument
-    add("--datasets", nargs="+", choices=draws.DATASETS, default=["mnist"], metavar="NAME")
+    add("--datasets", nargs=1, choices=draws.DATASETS, default=["mnist"], metavar="NAME")
     add("--train-size", type=int, default=4000, help="training examples, before thinning out")
     options = parser.parse_args()
 
-    configurations = make_configurations(options.datasets, options.train_size, options.seeds)
+    configurations = [
+        PartsConfiguration(data, options.train_size, seed, part)
+        for data, seed, part in product(options.datasets, options.seeds, [*PARTS, WITHOUT_HEADS])
+    ]
     rows = run_all(configurations, options, load=draws.load, run=run)
-    lines = [" ".join(f"{cell:26}" for cell in line) for line in table(rows)]
+    lines = [" ".join(f"{cell:40}" for cell in line).rstrip() for line in table(rows)]
     save("parts", options, "\n".join(lines))
     return {"runs": rows}
 
 
-def make_configurations(
-    datasets: Sequence[str], train_size: int | None, seeds: Sequence[int]
-) -> list[PartsConfiguration]:
-    grid = product(datasets, seeds, [*PARTS, WITHOUT_HEADS])
-    return [PartsConfiguration(data, train_size, seed, part) for data, seed, part in grid]
-
-
 def table(rows: Sequence[Row]) -> Iterator[list[str]]:
     """Mean cost of each row, its difference to the row above, paired by seed, and CPU seconds."""
-    of = {(row["dataset"], row["part"], row["seed"]): row for row in rows if "test_cost" in row}
     yield ["with", "cost (s.e.)", "minus the row above", "CPU s"]
-    for data in dict.fromkeys(data for data, *_ in of):
-        above: dict[int, float] = {}
-        for part in [*PARTS, WITHOUT_HEADS]:
-            found = {seed: row for (d, p, seed), row in of.items() if (d, p) == (data, part)}
-            cost = {seed: row["test_cost"] for seed, row in found.items()}
-            paired = [cost[seed] - above[seed] for seed in cost if seed in above]
-            seconds = np.mean([row["seconds"] for row in found.values()])
-            yield [
-                *(part, with_error([*cost.values()])),
-                with_error(paired) if paired else "",
-                f"{seconds:.1f}",
-            ]
-            above = cost
+    above: dict[int, float] = {}
+    for part in [*PARTS, WITHOUT_HEADS]:
+        found = [row for row in rows if row["part"] == part and "test_cost" in row]
+        cost = {row["seed"]: row["test_cost"] for row in found}
+        paired = [cost[seed] - above[seed] for seed in cost if seed in above]
+        seconds = f"{np.mean([row['seconds'] for row in found]):.1f}"
+        yield [part, with_error([*cost.values()]), with_error(paired) if paired else "", seconds]
+        above = cost
 
 
 def with_error(values: Sequence[float]) -> str:

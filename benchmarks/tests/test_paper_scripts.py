@@ -9,6 +9,7 @@ import pytest
 
 from auxcst_sklearn import PAPER, CostSensitiveAuxMLP
 from benchmarks.paper import alpha_depth, compare, layer_losses, parts, rates, smoothing
+from benchmarks.paper.branches import GROUPS, group_alphas
 from benchmarks.paper.dense import make_estimator
 from benchmarks.tests.tiny_paper import TINY, finished, lines
 
@@ -149,37 +150,20 @@ def test_rates(data_home, tmp_path, monkeypatch, capsys):
     ]
 
 
-def test_branches(data_home, tmp_path, monkeypatch, capsys):
+def test_branches(data_home, tmp_path, monkeypatch):
     arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
     saved = results(alpha_depth, [*arguments, "--depths", "1", "2"], monkeypatch, "alpha_depth")
     assert (tmp_path / "branches.png").exists()
-
-    costs = np.full((2, 11), np.nan)
-    for run in saved["runs"]:
-        if (run["dataset"], run["depth"]) == ("mnist-imb", 2):
-            costs[run["seed"], round(10 * run["alpha"])] = run["test_cost"]
-    middle, high = costs[:, 2:6].mean(axis=1), costs[:, 8:].mean(axis=1)
-    for name, alphas, expected in [
-        ("groups", "0", costs[:, 0]),
-        ("groups", "0.2 .. 0.5", middle),
-        ("left", "0.2 .. 0.5", middle - costs[:, 0]),
-        ("left", "0.8 .. 1", high - costs[:, 0]),
-        ("right", "0.8 .. 1", high - middle),
-    ]:
-        (entry,) = (
-            entry
-            for entry in saved[name]
-            if (entry["dataset"], entry["depth"], entry["alphas"]) == ("mnist-imb", 2, alphas)
-        )
-        assert entry["mean"] == pytest.approx(expected.mean())
-        assert entry["standard_error"] == pytest.approx(abs(np.subtract(*expected)) / 2)
-    one_layer = {e["mean"] for e in saved["groups"] if e["depth"] == 1 and e["dataset"] == "mnist"}
-    assert len(one_layer) == 1
-    assert {entry["depth"] for entry in saved["left"] + saved["right"]} == {2}
+    runs = [run for run in saved["runs"] if run["dataset"] == "mnist-imb"]
+    cost = {(run["depth"], run["seed"], run["alpha"]): run["test_cost"] for run in runs}
+    for row in group_alphas(runs):
+        alphas = GROUPS[row["alphas"]] if row["depth"] > 1 else [None]
+        expected = np.mean([cost[row["depth"], row["seed"], alpha] for alpha in alphas])
+        assert row["test_cost"] == pytest.approx(expected)
 
 
 def test_branches_of_some_alphas(data_home, tmp_path, monkeypatch):
     arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
     arguments += ["--depths", "2", "--alphas", "0", "0.2", "1"]
-    assert "groups" not in results(alpha_depth, arguments, monkeypatch, "alpha_depth")
+    results(alpha_depth, arguments, monkeypatch, "alpha_depth")
     assert not (tmp_path / "branches.png").exists()
