@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from math import inf, log
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +46,11 @@ LAYERS = {
     "ReLU, AdamW": "relu_adamw_rates",
     "sigmoid": "sigmoid_sgd",
     "sigmoid, authors' start": "sigmoid_authors",
+}
+ALEXNETS = {
+    "pretrained, 8 epochs": "fine_tuning",
+    "pretrained, 24 epochs": "fine_tuning_24_epochs",
+    "not pretrained": "closeness_64px_30_epochs",
 }
 DEPTHS = {"2-4 layers": range(2, 5), "5-8 layers": range(5, 9)}
 
@@ -115,6 +120,9 @@ class Experiment:
     def naive(self, data: str, depth: int) -> OfSeeds:
         return self(data, "aux", depth, 0.0 if depth > 1 else None)
 
+    def csdnn(self, data: str, depth: int) -> OfSeeds:
+        return self(data, "csae", depth)
+
     def aux(self, data: str, depth: int) -> OfSeeds:
         """AuxDNN with the alpha of the least held-out cost; with one layer it has no heads."""
         if depth == 1:
@@ -139,70 +147,64 @@ def cheaper(
 # --- the claims -------------------------------------------------------------------------------
 
 
+def experiments(folders: dict[str, str]) -> Iterator[tuple[str, Experiment, str]]:
+    """Name and runs of each experiment, with each of its data sets."""
+    for name, folder in folders.items():
+        runs = Experiment(folder)
+        yield from ((name, runs, data) for data in runs.data)
+
+
 def u_shape() -> Iterator[Comparison]:
     """Alphas from 0.2 to 0.5 are cheaper than 0, and than those above, over all depths."""
-    for layers, folder in LAYERS.items():
-        runs = Experiment(folder)
-        for data in runs.data:
-            middle, high, none = [], [], []
-            for depth in range(2, 9):
-                for alpha in runs.alphas(data, depth):
-                    group = middle if 0.2 <= alpha <= 0.5 else high if alpha > 0.5 else []
-                    group.append(runs(data, "aux", depth, alpha))
-                none += [runs.naive(data, depth)] if runs.naive(data, depth) else []
-            yield from cheaper(f"{layers}: than 0", data, middle, none)
-            yield from cheaper(f"{layers}: than above", data, middle, high)
+    for name, runs, data in experiments(LAYERS):
+        depths = [depth for depth in range(2, 9) if runs.alphas(data, depth)]
+        middle, high = (
+            [
+                runs(data, "aux", d, a)
+                for d in depths
+                for a in runs.alphas(data, d)
+                if low <= a <= top
+            ]
+            for low, top in ((0.2, 0.5), (0.6, 1))
+        )
+        yield from cheaper(f"{name}: than 0", data, middle, [runs.naive(data, d) for d in depths])
+        yield from cheaper(f"{name}: than above", data, middle, high)
 
 
 def aux_and_naive() -> Iterator[Comparison]:
-    for layers, folder in LAYERS.items():
-        runs = Experiment(folder)
-        for data in runs.data:
-            for name, depths in DEPTHS.items():
-                there = [depth for depth in depths if runs.alphas(data, depth)]
-                aux, naive = ([of(data, d) for d in there] for of in (runs.aux, runs.naive))
-                yield from cheaper(f"{layers}, {name}", data, aux, naive)
+    for name, runs, data in experiments(LAYERS):
+        for layers, depths in DEPTHS.items():
+            there = [depth for depth in depths if runs.alphas(data, depth)]
+            aux, naive = ([of(data, d) for d in there] for of in (runs.aux, runs.naive))
+            yield from cheaper(f"{name}, {layers}", data, aux, naive)
 
 
 def aux_and_csdnn() -> Iterator[Comparison]:
-    for name, runs, data in by_samples():
-        for depths, layers in (((1,), "1 layer"), ((3, 5), "3 and 5 layers")):
-            aux = [runs.aux(data, depth) for depth in depths]
-            csdnn = [runs(data, "csae", depth) for depth in depths]
+    for name, runs, data in experiments(SAMPLES):
+        for layers, depths in {"1 layer": (1,), "3 and 5 layers": (3, 5)}.items():
+            aux, csdnn = ([of(data, d) for d in depths] for of in (runs.aux, runs.csdnn))
             yield from cheaper(f"{name}, {layers}", data, aux, csdnn)
 
 
 def csdnn_and_naive() -> Iterator[Comparison]:
-    for name, runs, data in by_samples():
-        csdnn = [runs(data, "csae", depth) for depth in (1, 3)]
-        naive = [runs.naive(data, depth) for depth in (1, 3)]
+    for name, runs, data in experiments(SAMPLES):
+        csdnn, naive = ([of(data, d) for d in (1, 3)] for of in (runs.csdnn, runs.naive))
         yield from cheaper(name, data, csdnn, naive)
 
 
 def depth_of_naive() -> Iterator[Comparison]:
-    for name, runs, data in by_samples():
+    for name, runs, data in experiments(SAMPLES):
         one, three, five = ([runs.naive(data, depth)] for depth in (1, 3, 5))
-        for words, less, more in (("gains", three, one), ("loses", three, five)):
-            yield from cheaper(f"{name}, {words}", data, less, more)
+        yield from cheaper(f"{name}, gains", data, three, one)
+        yield from cheaper(f"{name}, loses", data, three, five)
 
 
 def csdnn_with_depth() -> Iterator[Comparison]:
     """From three to five layers NaiveDNN loses less than CSDNN."""
-    for name, runs, data in by_samples():
-        naive, csdnn = ([of(data, d) for d in (5, 3)] for of in (runs.naive, runs_of_csdnn(runs)))
-        if all([*naive, *csdnn]):
-            yield Comparison(name, data, list(zip((1, -1, -1, 1), [*naive, *csdnn])))
-
-
-def runs_of_csdnn(runs: Experiment) -> Callable[[str, int], OfSeeds]:
-    return lambda data, depth: runs(data, "csae", depth)
-
-
-def by_samples() -> Iterator[tuple[str, Experiment, str]]:
-    """The experiments that have CSDNN, with their data sets."""
-    for name, folder in SAMPLES.items():
-        runs = Experiment(folder)
-        yield from ((name, runs, data) for data in runs.data)
+    for name, runs, data in experiments(SAMPLES):
+        changes = [of(data, depth) for of in (runs.naive, runs.csdnn) for depth in (5, 3)]
+        if all(changes):
+            yield Comparison(name, data, list(zip((1, -1, -1, 1), changes)))
 
 
 def curves() -> Iterator[tuple[str, str, OfSeeds]]:
@@ -215,19 +217,21 @@ def curves() -> Iterator[tuple[str, str, OfSeeds]]:
         yield from ((f"{depth} layers", data, runs) for (data, depth), runs in found.items())
 
 
-def early_layers_fall() -> Iterator[Comparison]:
-    def fall(run: Result) -> float:
-        first, output = run["layer_losses"]["hidden1"], run["layer_losses"]["output"]
-        return log(first[0] / first[-1]) - log(output[0] / output[-1])
+def output_less_first(run: Result, epoch: int) -> float:
+    return run["layer_losses"]["output"][epoch] - run["layer_losses"]["hidden1"][epoch]
 
+
+def first_less_output_fall(run: Result) -> float:
+    first, output = (np.log(run["layer_losses"][layer]) for layer in ("hidden1", "output"))
+    return (first[0] - first[-1]) - (output[0] - output[-1])
+
+
+def early_layers_fall() -> Iterator[Comparison]:
     for where, data, runs in curves():
-        yield Comparison(where, data, [(1, runs)], fall)
+        yield Comparison(where, data, [(1, runs)], first_less_output_fall)
 
 
 def layers_differ() -> Iterator[Comparison]:
-    def output_less_first(run: Result, epoch: int) -> float:
-        return run["layer_losses"]["output"][epoch] - run["layer_losses"]["hidden1"][epoch]
-
     for where, data, runs in curves():
         for name, epoch in (("first", 0), ("last", -1)):
             value = partial(output_less_first, epoch=epoch)
@@ -236,11 +240,7 @@ def layers_differ() -> Iterator[Comparison]:
 
 def alexnet() -> Iterator[Comparison]:
     """Heads of weight 0.3 and the cost-blind network, with pretraining and without."""
-    for where, folder in (
-        ("pretrained, 8 epochs", "fine_tuning"),
-        ("pretrained, 24 epochs", "fine_tuning_24_epochs"),
-        ("not pretrained", "closeness_64px_30_epochs"),
-    ):
+    for where, folder in ALEXNETS.items():
         found: dict[float | None, OfSeeds] = defaultdict(dict)
         for identity, result in Ledger(FOLDER / folder / RUNS).runs.values():
             if not identity.get("tuning"):
@@ -313,19 +313,12 @@ def table() -> Iterator[list[str]]:
     """A line for each claim: where it holds, where the opposite does, and how many are open."""
     yield ["the paper", *VERDICTS]
     for claim, judged in verdicts().items():
-        of = {
-            verdict: [j.comparison for j in judged if j.verdict == verdict] for verdict in VERDICTS
-        }
-        clear = [_places(of[verdict]) for verdict in VERDICTS[:2]]
-        yield [claim, *clear, *(str(len(of[verdict])) for verdict in VERDICTS[2:])]
-
-
-def _places(comparisons: Sequence[Comparison]) -> str:
-    """Networks, and the data sets of each."""
-    data: dict[str, list[str]] = {}
-    for comparison in comparisons:
-        data.setdefault(comparison.where, []).append(comparison.data)
-    return "; ".join(f"{where}: {', '.join(names)}" for where, names in data.items())
+        where: dict[str, dict[str, list[str]]] = {verdict: {} for verdict in VERDICTS}
+        for comparison, verdict, _ in judged:
+            where[verdict].setdefault(comparison.where, []).append(comparison.data)
+        clear, others = [*where.values()][:2], [*where.values()][2:]
+        places = ["; ".join(f"{w}: {', '.join(names)}" for w, names in of.items()) for of in clear]
+        yield [claim, *places, *(str(sum(map(len, of.values()))) for of in others)]
 
 
 def report() -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auxcst_sklearn import PAPER, CostSensitiveAuxMLP
-from benchmarks.paper import alpha_depth, compare, layer_losses, parts, rates, smoothing
+from benchmarks.paper import alpha_depth, compare, layer_losses, parts, smoothing
 from benchmarks.paper.branches import GROUPS, group_alphas
 from benchmarks.paper.dense import make_estimator
 from benchmarks.tests.tiny_paper import TINY, finished, lines
@@ -128,26 +128,6 @@ def test_smoothing(data_home, tmp_path, monkeypatch):
     none, little, much = [run["test_cost"] for run in saved["runs"][:3]]
     assert little == pytest.approx(none, abs=0.02)
     assert abs(much - none) > 0.1
-
-
-def test_rates(data_home, tmp_path, monkeypatch, capsys):
-    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
-    arguments += ["--depths", "2", "--alphas", "0", "1", "--learning-rates", "0.1", "0.2"]
-    results(alpha_depth, arguments, monkeypatch, "alpha_depth")
-    monkeypatch.setattr(sys, "argv", [rates.__file__, "--out", str(tmp_path)])
-    capsys.readouterr()
-    rates.main()
-    title, columns, *lines = capsys.readouterr().out.splitlines()
-    assert title == "mnist, aux, depth 2, by alpha; seeds: 1"
-    assert columns.split() == ["rate", "0.0", "1.0"]
-    assert [line.split()[0] for line in lines if line] == [
-        "0.1",
-        "0.2",
-        "mnist-imb,",
-        "rate",
-        "0.1",
-        "0.2",
-    ]
 
 
 def test_branches(data_home, tmp_path, monkeypatch):
