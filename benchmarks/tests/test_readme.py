@@ -13,6 +13,7 @@ from benchmarks import first_page, quick_start
 from benchmarks.common.json_files import from_json
 from benchmarks.common.ledger import Ledger
 from benchmarks.cost.bench_extreme import KINDS, divided
+from benchmarks.paper import verdicts
 from tests.test_docs import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -162,34 +163,11 @@ def test_services():
         assert text.format(**services[name]) in page
 
 
-def test_heads_can_harm():
-    above = "Mean test cost above that of alpha 0.0, paired by seed"
-    page = words("docs/experiments.rst")
-    text = (RESULTS / "paper" / "relu_sgd/alpha_depth.txt").read_text(encoding="utf-8")
-    block = text.split(above)[1]
-
-    def row(data, depth):
-        lines = block.split(f"\n{data}, by alpha")[1].split("\n\n")[0].splitlines()[1:]
-        alphas = lines[0].split()[1:]
-        (line,) = [line for line in lines[1:] if line.split()[0] == str(depth)]
-        pairs = re.findall(r"(-?[\d.]+) \+- ([\d.]+)", line)
-        return {a: (float(m), float(e)) for a, (m, e) in zip(alphas, pairs)}
-
-    harm, error = row("cifar100", 5)["0.2"]
-    assert f"alpha 0.2 raises the cost by {harm:.2f} (standard error {error:.2f})" in page
-    some = [m for alpha, (m, _) in row("cifar10-imb", 7).items() if float(alpha) < 0.65]
-    assert f"raise a cost of 2.13 by {min(some):.1f} to {max(some):.1f}" in page
-    means = text.split("\ncifar100, by alpha")[1].split("\n\n")[0].splitlines()
-    (line,) = [line for line in means if line.startswith("5 ")]
-    without, with_heads, *_ = (float(m) for m in re.findall(r"([\d.]+) \+-", line))
-    assert f"from {without:.2f} to {with_heads:.2f}" in words()
-
-
-def test_without_heads_is_cheaper_than_csdnn_on_mnist():
-    lines = [line for line in MAKE.methods() if line[0] == "mnist"]
-    for _, _, _, naive, csdnn in lines:
-        assert float(naive.split()[0]) < float(csdnn.split()[0])
-    assert "NaiveDNN without heads is cheaper than CSDNN as well" in words("docs/experiments.rst")
+def test_where_heads_pay_with_the_training_of_the_paper():
+    judged = verdicts.verdicts()["AuxDNN is cheaper than NaiveDNN at every depth"]
+    places = {(j.comparison.where, j.comparison.data) for j in judged if j.verdict == "holds"}
+    assert ("ReLU, 5-8 layers", "mnist") in places
+    assert "heads lower the cost of perceptrons with five to eight layers on MNIST" in words()
 
 
 @pytest.mark.skipif(not (RESULTS / "heads.json").is_file(), reason="heads were not measured yet")
