@@ -1,6 +1,5 @@
 """The numbers of the README and of the pages are the numbers of the results."""
 
-import re
 from collections import defaultdict
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
@@ -12,7 +11,9 @@ import sklearn
 from benchmarks import first_page, quick_start
 from benchmarks.common.json_files import from_json
 from benchmarks.common.ledger import Ledger
+from benchmarks.cost import bench_deep_tables
 from benchmarks.cost.bench_extreme import KINDS, divided
+from benchmarks.cost.ranks import geometric_error, geometric_mean
 from benchmarks.paper import verdicts
 from tests.test_docs import ROOT
 
@@ -168,6 +169,21 @@ def test_where_heads_pay_with_the_training_of_the_paper():
     places = {(j.comparison.where, j.comparison.data) for j in judged if j.verdict == "holds"}
     assert ("ReLU, 5-8 layers", "mnist") in places
     assert "heads lower the cost of perceptrons with five to eight layers on MNIST" in words()
+
+
+def test_networks_for_tables():
+    runs, texts, rival = runs_of("deep_tables"), [], "RealMLP, five folds"
+    for ours in ("ours: default", "ours: ensemble"):
+        cost, time = (
+            np.array([*bench_deep_tables.ratios(runs, ours, rival, measure).values()])
+            for measure in ("test_cost", "cpu_seconds")
+        )
+        saved, error = 100 - 100 * geometric_mean(cost), 100 * geometric_error(cost)
+        texts.append(f"{saved:.0f} % cheaper (standard error {error:.0f} %)")
+        texts.append(f"{100 * geometric_mean(time):.0f} % of the CPU time")
+    page = words("docs/benchmarks.rst")
+    assert "network is {} than RealMLP on five folds and takes {}".format(*texts[:2]) in page
+    assert "ensemble is {} and takes {}".format(*texts[2:]) in page
 
 
 @pytest.mark.skipif(not (RESULTS / "heads.json").is_file(), reason="heads were not measured yet")

@@ -481,9 +481,10 @@ def methods():
 
 def alphas():
     """Costs by depth and alpha, MNIST."""
-    for folder, label in {"relu_sgd": "ReLU", "sigmoid_sgd": "sigmoid"}.items():
+    labels = {"relu_sgd": "ReLU", "sigmoid_sgd": "sigmoid"}
+    for folder, label in {**labels, "sigmoid_authors": "sigmoid, authors' start"}.items():
         header, *lines = paper_block(f"{folder}/alpha_depth.txt", "mnist, by alpha")
-        keep = [header.index(name) for name in ("0.0", "0.2", "0.5", "1.0")]
+        keep = [header.index(name) for name in ("0.0", "0.2", "0.6", "1.0")]
         if folder == "relu_sgd":
             yield ["layers", "depth", *(f"alpha {header[i]}" for i in keep)]
         for line in lines:
