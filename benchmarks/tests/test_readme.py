@@ -171,6 +171,17 @@ def test_where_heads_pay_with_the_training_of_the_paper():
     assert "heads lower the cost of perceptrons with five to eight layers on MNIST" in words()
 
 
+def test_two_starts_of_sigmoid_layers():
+    cost = {(of, d): [float(c.split(" ")[0]) for c in cells] for of, d, *cells in MAKE.alphas()}
+    torch, authors = ([cost[of, d] for d in "358"] for of in ("sigmoid", "sigmoid, authors' start"))
+    assert np.less_equal(authors, torch).all()
+    saved = [f"{100 - 100 * costs[2] / costs[0]:.0f} %" for costs in authors]
+    page = words("docs/experiments.rst")
+    assert f"five layers cost {authors[1][0]:.3f} instead of {torch[1][0]:.3f}" in page
+    assert saved[1] == saved[2]
+    assert f"by {saved[0]} with three layers, and by {saved[1]} with five and eight" in page
+
+
 def test_networks_for_tables():
     runs, texts, rival = runs_of("deep_tables"), [], "RealMLP, five folds"
     for ours in ("ours: default", "ours: ensemble"):
