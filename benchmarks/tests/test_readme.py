@@ -174,7 +174,7 @@ def test_where_heads_pay_with_the_training_of_the_paper():
 def test_two_starts_of_sigmoid_layers():
     _, *lines = MAKE.alphas()
     cost = {(of, d): [float(c.split(" ")[0]) for c in cells] for of, d, *cells in lines}
-    torch, authors = ([cost[of, d] for d in "358"] for of in ("sigmoid", "sigmoid, authors' start"))
+    torch, authors = ([cost[of, d] for d in "358"] for of in ("torch", "authors"))
     assert np.less_equal(authors, torch).all()
     saved = [f"{100 - 100 * costs[2] / costs[0]:.0f} %" for costs in authors]
     page = words("docs/experiments.rst")

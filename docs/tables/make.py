@@ -60,7 +60,7 @@ WHEN = {
         "10 other tables (6 suit networks)",
         {"gradient boosting": "logistic regression, if nearly linear"},
     ),
-    "deep tables": ("8 small tables", {"RealMLP, five folds": ""}),
+    "deep tables": ("9 small tables", {"RealMLP, five folds": ""}),
     "texts": ("texts of many classes", {"logistic regression": "logistic regression"}),
     "images": ("images, pretrained network", {"best of five others": "fine-tuning without heads"}),
     "a million rows": (
@@ -470,23 +470,13 @@ def shorter(match):
     return f"{float(match[1]):.3f} ({float(match[2]):.3f})"
 
 
-def methods():
-    """Costs of the methods of the paper by depth."""
-    yield ["data", "depth", "AuxDNN", "NaiveDNN", "CSDNN"]
-    for name in ("mnist", "mnist-imb", "cifar10", "cifar10-imb", "cifar100"):
-        _, *lines = paper_block("relu_sgd/compare.txt", f"{name}, by method")
-        for line in lines:
-            yield [name, *line]
-
-
 def alphas():
-    """Costs by depth and alpha, MNIST."""
-    labels = {"relu_sgd": "ReLU", "sigmoid_sgd": "sigmoid"}
-    for folder, label in {**labels, "sigmoid_authors": "sigmoid, authors' start"}.items():
+    """Costs of sigmoid layers by start, depth and alpha, MNIST."""
+    for folder, label in {"sigmoid_sgd": "torch", "sigmoid_authors": "authors"}.items():
         header, *lines = paper_block(f"{folder}/alpha_depth.txt", "mnist, by alpha")
         keep = [header.index(name) for name in ("0.0", "0.2", "0.6", "1.0")]
-        if folder == "relu_sgd":
-            yield ["layers", "depth", *(f"alpha {header[i]}" for i in keep)]
+        if folder == "sigmoid_sgd":
+            yield ["start", "depth", *(f"alpha {header[i]}" for i in keep)]
         for line in lines:
             if line[0] in ("3", "5", "8"):
                 yield [label, line[0], *(line[i] for i in keep)]
@@ -500,7 +490,7 @@ def few_samples():
         found = re.findall(r"^(\S+), by method", read(f"paper/{folder}/compare.txt"), re.M)
         for data in dict.fromkeys(found):
             _, *lines = paper_block(f"{folder}/compare.txt", f"{data}, by method")
-            yield from ([optimizer, data, *line] for line in lines)
+            yield from ([optimizer, data, *line] for line in lines if line[0] != "1")
 
 
 def verdicts():
@@ -525,17 +515,8 @@ def deep_tables():
 
     header, *lines = table(json.loads(read("deep_tables.json"))["runs"])
     yield header
-    for name, *cells in lines:
+    for name, *cells in lines[3:]:
         yield [NAMES.get(name, name.removeprefix("ours: ")), *cells]
-
-
-def fine_tuning():
-    yield from paper_block("fine_tuning/fine_tuning.txt", "caltech101-39, by measure")
-
-
-def closeness():
-    path = "closeness_64px_30_epochs/category_closeness.txt"
-    yield from paper_block(path, "cifar10, by measure")
 
 
 TABLES = {
@@ -562,14 +543,11 @@ TABLES = {
             gpu,
             when,
             keel,
-            methods,
             alphas,
             few_samples,
             verdicts,
             parts,
             deep_tables,
-            fine_tuning,
-            closeness,
         )
     },
 }
