@@ -470,18 +470,6 @@ def shorter(match):
     return f"{float(match[1]):.3f} ({float(match[2]):.3f})"
 
 
-def alphas():
-    """Costs of sigmoid layers by start, depth and alpha, MNIST."""
-    for folder, label in {"sigmoid_sgd": "torch", "sigmoid_authors": "authors"}.items():
-        header, *lines = paper_block(f"{folder}/alpha_depth.txt", "mnist, by alpha")
-        keep = [header.index(name) for name in ("0.0", "0.2", "0.6", "1.0")]
-        if folder == "sigmoid_sgd":
-            yield ["start", "depth", *(f"alpha {header[i]}" for i in keep)]
-        for line in lines:
-            if line[0] in ("3", "5", "8"):
-                yield [label, line[0], *(line[i] for i in keep)]
-
-
 def few_samples():
     """Costs of the methods of the paper with 4,000 samples, by optimizer and depth."""
     names = ["AuxDNN", "NaiveDNN", "CSDNN", "cost-blind", "expected cost"]
@@ -543,7 +531,6 @@ TABLES = {
             gpu,
             when,
             keel,
-            alphas,
             few_samples,
             verdicts,
             parts,
