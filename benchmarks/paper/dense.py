@@ -120,9 +120,6 @@ class AuthorsCSDNN(AuthorsStart, CSAEPretrainedMLP):
     pass
 
 
-AUTHORS = "authors"
-
-
 def make_estimator(
     configuration: DenseConfiguration, cost_matrix: NDArray, device: str
 ) -> BaseEstimator:
@@ -145,10 +142,10 @@ def make_estimator(
     }
     if configuration.method == "csae":
         rate = configuration.pretrain_learning_rate or configuration.learning_rate
-        csdnn = AuthorsCSDNN if configuration.start == AUTHORS else CSAEPretrainedMLP
+        csdnn = AuthorsCSDNN if configuration.start == "authors" else CSAEPretrainedMLP
         return csdnn(**parameters, pretrain_learning_rate=rate)
     parameters |= {"activation": configuration.activation, "alpha": configuration.alpha or 0.0}
-    network = AuthorsMLP if configuration.start == AUTHORS else CostSensitiveAuxMLP
+    network = AuthorsMLP if configuration.start == "authors" else CostSensitiveAuxMLP
     return network(**{**PAPER, **parameters})
 
 
