@@ -157,18 +157,12 @@ def experiments(folders: dict[str, str]) -> Iterator[tuple[str, Experiment, str]
 def u_shape() -> Iterator[Comparison]:
     """Alphas from 0.2 to 0.5 are cheaper than 0, and than those above, over all depths."""
     for name, runs, data in experiments(LAYERS):
-        depths = [depth for depth in range(2, 9) if runs.alphas(data, depth)]
-        middle, high = (
-            [
-                runs(data, "aux", d, a)
-                for d in depths
-                for a in runs.alphas(data, d)
-                if low <= a <= top
-            ]
-            for low, top in ((0.2, 0.5), (0.6, 1))
-        )
-        yield from cheaper(f"{name}: than 0", data, middle, [runs.naive(data, d) for d in depths])
-        yield from cheaper(f"{name}: than above", data, middle, high)
+        there = [(d, a) for d in range(2, 9) for a in runs.alphas(data, d)]
+        middle = [runs(data, "aux", d, a) for d, a in there if 0.2 <= a <= 0.5]
+        high = [runs(data, "aux", d, a) for d, a in there if a > 0.5]
+        none = [runs.naive(data, depth) for depth in dict(there)]
+        yield from cheaper(f"{name}, than alpha 0", data, middle, none)
+        yield from cheaper(f"{name}, than above 0.5", data, middle, high)
 
 
 def aux_and_naive() -> Iterator[Comparison]:
@@ -330,7 +324,7 @@ def report() -> str:
             where, data, found = comparison.where, comparison.data, comparison.differences
             mean = f"{np.mean(found) if len(found) else np.nan:+.4f} +- {standard_error(found):.4f}"
             lines.append(
-                f"{where:38} {data:14} {mean:18}  n={len(found)}  p={p_value:.4f}  {verdict}"
+                f"{where:40} {data:14} {mean:18}  n={len(found)}  p={p_value:.4f}  {verdict}"
             )
     return "\n".join(lines) + "\n"
 
