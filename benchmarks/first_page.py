@@ -102,9 +102,15 @@ def _tables(data: str, name: str, method: str = "ours: ensemble") -> Row:
     return _row(data, _seconds(runs[method]), of_sets)
 
 
+def _deep_tables() -> Row:
+    runs = _runs("deep_tables", "method", "set")
+    ours, rival = "ours: ensemble", "RealMLP, five folds"
+    return _row("deep tables", _seconds(runs[ours]), {rival: _of_sets(runs, ours, rival)})
+
+
 def rows() -> list[Row]:
     """The rows of the table."""
-    found = [_rare_classes(), *map(_tables, TABLES, TABLES.values())]
+    found = [_rare_classes(), *map(_tables, TABLES, TABLES.values()), _deep_tables()]
 
     texts = defaultdict(dict)
     for run in _read("texts")["runs"]:

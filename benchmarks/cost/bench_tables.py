@@ -81,10 +81,10 @@ def run_all(jobs: Sequence[Job], *, folder: Path, n_jobs: int = 1) -> list[Row]:
     return [row for job, of_job in zip(jobs, results) for row in job.rows(of_job)]
 
 
-def save(content: dict[str, Any], out: Path) -> None:
+def save(content: dict[str, Any], out: Path, name: str = "tables") -> None:
     """Write the runs, and tables of what they come to."""
-    write_json(out / "tables.json", content)
-    (out / "tables.rst").write_text(render(content["runs"]))
+    write_json(out / f"{name}.json", content)
+    (out / f"{name}.rst").write_text(render(content["runs"]))
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

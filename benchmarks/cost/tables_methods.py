@@ -98,9 +98,21 @@ class Categories:
         return X.assign(**kept).astype(dtypes)
 
 
+class Filled(Categories):
+    """The same, with medians of the training rows for gaps among numbers."""
+
+    def fit_transform(self, X: Any) -> Any:
+        self.medians = X.select_dtypes("number").median()
+        return super().fit_transform(X)
+
+    def transform(self, X: Any) -> Any:
+        return super().transform(X.fillna(self.medians))
+
+
 INPUTS: dict[str, Callable[[], Any]] = {
     "numbers": numbers,
     "categories": Categories,
+    "filled": Filled,
     "frame": FunctionTransformer,  # as they are
 }
 
@@ -307,8 +319,8 @@ def of_empulse(name: str, seed: int) -> Any:
     return make(random_state=seed) if name == "CSForestClassifier" else make()
 
 
-def of_pytabkit(name: str, seed: int) -> Any:
-    return getattr(load("pytabkit"), name)(device="cpu", random_state=seed, n_threads=1)
+def of_pytabkit(name: str, seed: int, **changed: Any) -> Any:
+    return getattr(load("pytabkit"), name)(device="cpu", random_state=seed, n_threads=1, **changed)
 
 
 def ours(seed: int, **changed: Any) -> CostSensitiveAuxMLP:
@@ -348,9 +360,13 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 
 OURS_PACKAGES = ("auxcst_sklearn", "torch", "skorch", "scikit-learn")
 _ours = partial(TableMethod, inputs=OURS_INPUTS, costs="ours", packages=OURS_PACKAGES)
-_pytabkit = partial(
-    TableMethod, inputs="categories", packages=("pytabkit", "torch", "scikit-learn"), slow=True
-)
+BY_LOG_LOSS = {"val_metric_name": "cross_entropy"}
+
+
+def _pytabkit(make: Callable[[int], Any], inputs: str = "categories") -> TableMethod:
+    return TableMethod(make, inputs, packages=("pytabkit", "torch", "scikit-learn"), slow=True)
+
+
 _empulse = partial(TableMethod, costs="empulse", packages=("empulse", "lightgbm", "scikit-learn"))
 
 METHODS: dict[str, TableMethod] = {
@@ -397,4 +413,13 @@ METHODS: dict[str, TableMethod] = {
     ),
     "RealMLP-TD": _pytabkit(partial(of_pytabkit, "RealMLP_TD_Classifier")),
     "TabM-D": _pytabkit(partial(of_pytabkit, "TabM_D_Classifier")),
+    # Stopped by the log loss, and without label smoothing, because all decide by probabilities.
+    **{
+        name: _pytabkit(
+            partial(of_pytabkit, "RealMLP_TD_Classifier", use_ls=False, n_cv=n_cv, **BY_LOG_LOSS),
+            "filled",
+        )
+        for name, n_cv in {"RealMLP": 1, "RealMLP, five folds": 5}.items()
+    },
+    "TabM": _pytabkit(partial(of_pytabkit, "TabM_D_Classifier", **BY_LOG_LOSS), "filled"),
 }

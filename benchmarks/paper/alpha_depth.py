@@ -2,7 +2,7 @@
 
 With one hidden layer there are no auxiliary heads: that network is trained once and drawn as a
 horizontal line. Of several ``--learning-rates`` each depth and alpha gets its own. Where all alphas
-of `branches` ran, their means are reported as well, with a figure of their own. Run
+of `branches` ran, a figure shows their means. Run
 ``python -m benchmarks.paper.alpha_depth --help`` for options.
 """
 
@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.paper import branches
+from benchmarks.paper.branches import group_alphas
 from benchmarks.paper.dense import DenseConfiguration
 from benchmarks.paper.options import add_depths, make_dense_parser
 from benchmarks.paper.report import Row, plot_costs, report_costs
@@ -42,12 +42,9 @@ def main() -> dict[str, list[Row]]:
     chosen = choose({name: candidates(*name) for name in grid}, options)
     runs = [run for _, run in run_seeds(chosen, options)]
     plot_costs("alpha_depth", runs, options, x="alpha", hue="depth")
-    tables, sections = {}, []
-    if grouped := branches.group_alphas(runs):
+    if grouped := group_alphas(runs):
         plot_costs("branches", grouped, options, x="depth", hue="alphas")
-        tables, sections = branches.report(runs, grouped)
-    how = {"column": "alpha", "reference": 0.0, "sections": sections}
-    return tables | report_costs("alpha_depth", runs, options, **how)
+    return report_costs("alpha_depth", runs, options, column="alpha", reference=0.0)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.paper.report import Row, differences, format_table, summarize
+from benchmarks.paper.report import Row
 
 ZERO, MIDDLE, HIGH = "0", "0.2 .. 0.5", "0.8 .. 1"
 GROUPS = {ZERO: [0.0], MIDDLE: [0.2, 0.3, 0.4, 0.5], HIGH: [0.8, 0.9, 1.0]}
-BY = ["dataset", "depth", "alphas"]
 
 
 def group_alphas(runs: Sequence[Row]) -> list[Row]:
@@ -42,37 +41,3 @@ def group_alphas(runs: Sequence[Row]) -> list[Row]:
         for (dataset, depth, seed), of in complete.items()
         if dataset in deep
     ]
-
-
-def report(runs: Sequence[Row], grouped: Sequence[Row]) -> tuple[dict[str, list[Row]], list[str]]:
-    """Means and paired differences of the groups, and the text of them."""
-    deep = [row for row in grouped if row["depth"] > 1]
-    right = [row for row in deep if row["alphas"] != ZERO]
-    tables = {
-        "groups": summarize(grouped, BY),
-        "left": summarize(differences(deep, "alphas", ZERO), BY, "difference"),
-        "right": summarize(differences(right, "alphas", MIDDLE), BY, "difference"),
-    }
-    costs, left, right_branch = (format_table(t, "depth", "alphas") for t in tables.values())
-    return tables, [
-        "Mean test cost of several alphas +- standard error over the seeds",
-        costs,
-        f"Mean test cost above that of alpha {ZERO}, paired by seed",
-        left,
-        f"Mean test cost above that of alphas {MIDDLE}, paired by seed",
-        right_branch,
-        f"Single alphas that differ from alpha {ZERO} by more than two standard errors",
-        count_significant(runs),
-    ]
-
-
-def count_significant(runs: Sequence[Row]) -> str:
-    """A line per data set: how many are lower and higher, of how many."""
-    excess = summarize(differences(runs, "alpha", 0.0), ["dataset", "depth", "alpha"], "difference")
-    lines = []
-    for dataset in dict.fromkeys(entry["dataset"] for entry in excess):
-        entries = [e for e in excess if e["dataset"] == dataset and e["standard_error"]]
-        ratios = [entry["mean"] / entry["standard_error"] for entry in entries]
-        lower, higher = np.less(ratios, -2).sum(), np.greater(ratios, 2).sum()
-        lines.append(f"{dataset}: {lower} lower and {higher} higher, of {len(ratios)}")
-    return "\n".join(lines)

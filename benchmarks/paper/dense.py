@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass
+from math import sqrt
+from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -28,7 +30,8 @@ class DenseConfiguration(Configuration):
 
     `method` is "aux" (CostSensitiveAuxMLP), "csae" (CSAEPretrainedMLP) or "blind" (the former
     without costs). `alpha` is None where there are no auxiliary heads, and the pretraining has its
-    rate in CSAEPretrainedMLP alone. `tau` is the smoothing of the smooth one-sided loss, None for
+    rate in CSAEPretrainedMLP alone. `start` names the initial weights of the hidden layers, None
+    for those of the package. `tau` is the smoothing of the smooth one-sided loss, None for
     its default. `train_size` counts examples before classes are thinned out,
     None for all. A `tuning` run is judged by held-out training rows. With `early_stopping`,
     `epochs` is the largest number. With `curves` the result has the losses of the layers.
@@ -47,6 +50,7 @@ class DenseConfiguration(Configuration):
     alpha: float | None = None
     pretrain_learning_rate: float | None = None
     tau: float | None = None
+    start: str | None = None
     early_stopping: bool = False
     tuning: bool = False
     curves: bool | None = None
@@ -81,6 +85,7 @@ class DenseConfiguration(Configuration):
             alpha=alpha if depth > 1 else None,
             pretrain_learning_rate=pretrain_learning_rate,
             tau=tau,
+            start=options.start,
             early_stopping=options.early_stopping,
         )
 
@@ -88,6 +93,31 @@ class DenseConfiguration(Configuration):
     def score(self) -> str:
         """Name of the mean cost by which the run is judged."""
         return "held_out_cost" if self.tuning else "test_cost"
+
+
+class AuthorsStart:
+    """Initial weights as in the code that the authors published for CSDNN.
+
+    Those of a hidden layer are uniform within 4 sqrt(6 / (inputs + outputs)), which suits sigmoid
+    layers, and its biases are zero. The weights are those of the package, longer by a factor.
+    """
+
+    def _make_networks(self, *arguments: Any) -> Any:
+        module, alpha = super()._make_networks(*arguments)  # type: ignore[misc]
+        for linear, *_ in module.hidden.values():
+            n_outputs, n_inputs = linear.weight.shape[1:]
+            # torch's are uniform within 1 / sqrt(inputs).
+            linear.weight.data.mul_(4 * sqrt(6 * n_inputs / (n_inputs + n_outputs)))
+            linear.bias.data.zero_()
+        return module, alpha
+
+
+class AuthorsMLP(AuthorsStart, CostSensitiveAuxMLP):
+    pass
+
+
+class AuthorsCSDNN(AuthorsStart, CSAEPretrainedMLP):
+    pass
 
 
 def make_estimator(
@@ -112,9 +142,11 @@ def make_estimator(
     }
     if configuration.method == "csae":
         rate = configuration.pretrain_learning_rate or configuration.learning_rate
-        return CSAEPretrainedMLP(**parameters, pretrain_learning_rate=rate)
+        csdnn = AuthorsCSDNN if configuration.start == "authors" else CSAEPretrainedMLP
+        return csdnn(**parameters, pretrain_learning_rate=rate)
     parameters |= {"activation": configuration.activation, "alpha": configuration.alpha or 0.0}
-    return CostSensitiveAuxMLP(**{**PAPER, **parameters})
+    network = AuthorsMLP if configuration.start == "authors" else CostSensitiveAuxMLP
+    return network(**{**PAPER, **parameters})
 
 
 def run(configuration: DenseConfiguration, data: Dataset, device: str) -> Result:
@@ -130,21 +162,21 @@ def run(configuration: DenseConfiguration, data: Dataset, device: str) -> Result
             raise
         return {"diverged": True}
     seconds = time.perf_counter() - start
-    return {**judge(configuration, network, drawn), "seconds": round(seconds, 2)}
-
-
-def judge(configuration: DenseConfiguration, network: BaseEstimator, drawn: Draw) -> Result:
-    """Mean cost, savings and accuracy, and the training losses of the layers if asked for."""
-    y_pred = network.predict(drawn.X_test)
-    costs = {"cost_matrix": drawn.cost_matrix, "classes": network.classes_}
-    result = {
-        configuration.score: mean_cost(drawn.y_test, y_pred, **costs),
-        "savings": savings_score(drawn.y_test, y_pred, **costs),
-        "accuracy": accuracy_score(drawn.y_test, y_pred),
-    }
+    result = judge(network, drawn, configuration.score)
     if configuration.curves:
         result["layer_losses"] = {
             layer: [round(epoch[f"train_loss_{layer}"], 4) for epoch in network.history_]
             for layer in [*network.hidden_layers_, "output"]
         }
-    return result
+    return {**result, "seconds": round(seconds, 2)}
+
+
+def judge(network: BaseEstimator, drawn: Draw, score: str = "test_cost") -> Result:
+    """Mean cost, savings and accuracy."""
+    y_pred = network.predict(drawn.X_test)
+    costs = {"cost_matrix": drawn.cost_matrix, "classes": network.classes_}
+    return {
+        score: mean_cost(drawn.y_test, y_pred, **costs),
+        "savings": savings_score(drawn.y_test, y_pred, **costs),
+        "accuracy": accuracy_score(drawn.y_test, y_pred),
+    }

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import gen_batches
-from torch import nn
+from torch import Tensor, nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.costs import tree_distance_cost_matrix
@@ -48,6 +48,14 @@ FROZEN = [
     *(f"network._blocks.{i}" for i in range(9)),
 ]  # of EfficientNet
 ALPHA_TO_TUNE = 0.3  # stands for all alphas above 0
+
+
+def unit_length(layer: Tensor, inputs: Any) -> Tensor:
+    """All values of a layer, of length 1: a step of AdamW then changes no output by much."""
+    return nn.functional.normalize(layer.flatten(1))
+
+
+HEAD_INPUTS = {"mean": "mean", "flatten": "flatten", "unit length": unit_length}
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ def make_estimator(
     """The cost-blind network has no heads and learns labels; all else is alike."""
     goal: dict[str, Any] = {"loss": configuration.loss, "alpha": configuration.alpha or 0.0}
     if configuration.alpha is not None:
-        goal |= {"cost_matrix": cost_matrix, "head_input": configuration.head_input}
+        goal |= {"cost_matrix": cost_matrix, "head_input": HEAD_INPUTS[configuration.head_input]}
     goal["head_gradient"] = configuration.head_gradient
     module = make_module(configuration, weights)
     if configuration.n_heads is not None:
@@ -161,7 +169,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--head-gradient", type=float, default=1.0, help="factor of the heads' gradient")
     add("--alphas", nargs="*", type=float, default=ALPHAS, help="weights of the auxiliary heads")
     add("--without-blind", action="store_true", help="leave the cost-blind network out")
-    add("--head-input", choices=["mean", "flatten"], default="mean")
+    add("--head-input", choices=list(HEAD_INPUTS), default="mean")
     add("--batch-size", type=int, default=32, help="images per step")
     add("--learning-rates", nargs="+", type=float, default=[1e-3], help="of new neurons")
     add("--pretrained-lr-factor", type=float, default=0.1, help="for pretrained layers")

@@ -16,18 +16,9 @@ WIDE = 5  # ratio of the largest to the smallest cost of a panel from which the 
 
 
 def report_costs(
-    name: str,
-    rows: list[Row],
-    options: argparse.Namespace,
-    *,
-    column: str,
-    reference: Any,
-    sections: Sequence[str] = (),
+    name: str, rows: list[Row], options: argparse.Namespace, *, column: str, reference: Any
 ) -> dict[str, list[Row]]:
-    """Report mean test costs by depth and by another column, and how far from the reference's.
-
-    `sections` are further parts of the text.
-    """
+    """Report mean test costs by depth and by another column, and how far from the reference's."""
     by = ["dataset", "depth", column]
     costs = summarize(rows, by)
     excess = summarize(differences(rows, column, reference), by, "difference")
@@ -37,7 +28,6 @@ def report_costs(
             format_table(costs, row="depth", column=column),
             f"Mean test cost above that of {column} {reference}, paired by seed",
             format_table(excess, row="depth", column=column),
-            *sections,
         ]
     )
     save(name, options, text)

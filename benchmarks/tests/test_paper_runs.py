@@ -124,6 +124,7 @@ def test_every_option_that_matters_is_part_of_the_identity():
         0.0,
         0.1,
         2.0,
+        "authors",
         early_stopping=True,
         tuning=True,
         curves=True,

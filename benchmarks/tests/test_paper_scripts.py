@@ -1,13 +1,17 @@
 """The scripts of the experiments on fully connected networks."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.paper import alpha_depth, compare, deep, layer_losses, rates, smoothing
-from benchmarks.tests.tiny_paper import finished, lines
+from auxcst_sklearn import PAPER, CostSensitiveAuxMLP
+from benchmarks.paper import alpha_depth, compare, layer_losses, parts, smoothing
+from benchmarks.paper.branches import GROUPS, group_alphas
+from benchmarks.paper.dense import make_estimator
+from benchmarks.tests.tiny_paper import TINY, finished, lines
 
 pytestmark = pytest.mark.slow
 
@@ -81,12 +85,41 @@ def test_layer_losses(data_home, tmp_path, monkeypatch):
     assert saved["losses"][3]["mean"] == pytest.approx(np.mean(last))
 
 
-def test_deep(data_home, tmp_path, monkeypatch):
-    arguments = ["--train-size", "50", "--seeds", "0", "--depths", "2", "--alphas", "0", "1"]
-    arguments += ["--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
-    saved = results(deep, arguments, monkeypatch, "deep")
-    assert [(run["depth"], run["alpha"]) for run in saved["runs"]] == [(2, 0), (2, 1)]
-    assert all(run["epochs"] > 1 for run in saved["runs"])
+def test_parts(data_home, tmp_path, monkeypatch):
+    arguments = ["--train-size", "50", "--seeds", "0", "1", "--data-home", data_home]
+    arguments = [*map(str, arguments), "--out", str(tmp_path), "--n-jobs", "1"]
+    monkeypatch.setattr(sys, "argv", [parts.__file__, *arguments])
+    header, paper, *others = parts.table(parts.main()["runs"])
+    assert [line[0] for line in (paper, *others)] == [*parts.PARTS, parts.WITHOUT_HEADS]
+    cost = {line[0]: float(line[1].split()[0]) for line in (paper, *others)}
+    assert paper[2] == ""
+    first = next(iter(others))
+    assert float(first[2].split()[0]) == pytest.approx(cost[first[0]] - cost["PAPER"], abs=2e-3)
+    assert (tmp_path / "parts.txt").read_text().startswith("python -m benchmarks.paper.parts --")
+
+
+def test_parts_end_in_the_default():
+    last = [*parts.PARTS][-1]
+    default = CostSensitiveAuxMLP().get_params()
+    assert parts.parameters("PAPER") == PAPER
+    assert all(default[name] == value for name, value in parts.parameters(last).items())
+
+
+def test_the_start_of_the_authors():
+    """Uniform within 4 sqrt(6 / (inputs + outputs)), with biases of zero."""
+    configuration = replace(TINY, depth=2, activation="sigmoid", start="authors", epochs=1)
+    still = replace(configuration, learning_rate=1e-30)
+    X, y = np.random.default_rng(0).random((60, 30)), np.arange(60) % 3
+    costs = 1 - np.eye(3)
+    for method in ("aux", "csae"):
+        trained = replace(still, method=method, pretrain_learning_rate=1e-30)
+        network = make_estimator(trained, costs, "cpu").fit(X, y)
+        for linear, *_ in network.net_.module_.hidden.values():
+            weight = linear.weight.detach().numpy()
+            bound = 4 * np.sqrt(6 / sum(weight.shape[1:]))
+            assert 0.8 * bound < abs(weight).max() <= bound
+            assert linear.bias.detach().numpy() == pytest.approx(0, abs=1e-20)
+    assert type(make_estimator(TINY, costs, "cpu")) is CostSensitiveAuxMLP
 
 
 def test_smoothing(data_home, tmp_path, monkeypatch):
@@ -99,65 +132,20 @@ def test_smoothing(data_home, tmp_path, monkeypatch):
     assert abs(much - none) > 0.1
 
 
-def test_rates(data_home, tmp_path, monkeypatch, capsys):
-    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
-    arguments += ["--depths", "2", "--alphas", "0", "1", "--learning-rates", "0.1", "0.2"]
-    results(alpha_depth, arguments, monkeypatch, "alpha_depth")
-    monkeypatch.setattr(sys, "argv", [rates.__file__, "--out", str(tmp_path)])
-    capsys.readouterr()
-    rates.main()
-    title, columns, *lines = capsys.readouterr().out.splitlines()
-    assert title == "mnist, aux, depth 2, by alpha; seeds: 1"
-    assert columns.split() == ["rate", "0.0", "1.0"]
-    assert [line.split()[0] for line in lines if line] == [
-        "0.1",
-        "0.2",
-        "mnist-imb,",
-        "rate",
-        "0.1",
-        "0.2",
-    ]
-
-
-def test_branches(data_home, tmp_path, monkeypatch, capsys):
+def test_branches(data_home, tmp_path, monkeypatch):
     arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
     saved = results(alpha_depth, [*arguments, "--depths", "1", "2"], monkeypatch, "alpha_depth")
     assert (tmp_path / "branches.png").exists()
-
-    costs = np.full((2, 11), np.nan)
-    for run in saved["runs"]:
-        if (run["dataset"], run["depth"]) == ("mnist-imb", 2):
-            costs[run["seed"], round(10 * run["alpha"])] = run["test_cost"]
-    middle, high = costs[:, 2:6].mean(axis=1), costs[:, 8:].mean(axis=1)
-    for name, alphas, expected in [
-        ("groups", "0", costs[:, 0]),
-        ("groups", "0.2 .. 0.5", middle),
-        ("left", "0.2 .. 0.5", middle - costs[:, 0]),
-        ("left", "0.8 .. 1", high - costs[:, 0]),
-        ("right", "0.8 .. 1", high - middle),
-    ]:
-        (entry,) = (
-            entry
-            for entry in saved[name]
-            if (entry["dataset"], entry["depth"], entry["alphas"]) == ("mnist-imb", 2, alphas)
-        )
-        assert entry["mean"] == pytest.approx(expected.mean())
-        assert entry["standard_error"] == pytest.approx(abs(np.subtract(*expected)) / 2)
-    one_layer = {e["mean"] for e in saved["groups"] if e["depth"] == 1 and e["dataset"] == "mnist"}
-    assert len(one_layer) == 1
-    assert {entry["depth"] for entry in saved["left"] + saved["right"]} == {2}
-
-    significant = [e for e in saved["differences"] if abs(e["mean"]) > 2 * e["standard_error"]]
-    text = (tmp_path / "alpha_depth.txt").read_text()
-    counts = [line.split() for line in text.splitlines()[-2:]]
-    assert sum(int(lower) + int(higher) for _, lower, _, _, higher, *_ in counts) == len(
-        significant
-    )
-    assert [words[-1] for words in counts] == ["10", "10"]
+    runs = [run for run in saved["runs"] if run["dataset"] == "mnist-imb"]
+    cost = {(run["depth"], run["seed"], run["alpha"]): run["test_cost"] for run in runs}
+    for row in group_alphas(runs):
+        alphas = GROUPS[row["alphas"]] if row["depth"] > 1 else [None]
+        expected = np.mean([cost[row["depth"], row["seed"], alpha] for alpha in alphas])
+        assert row["test_cost"] == pytest.approx(expected)
 
 
 def test_branches_of_some_alphas(data_home, tmp_path, monkeypatch):
     arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
     arguments += ["--depths", "2", "--alphas", "0", "0.2", "1"]
-    assert "groups" not in results(alpha_depth, arguments, monkeypatch, "alpha_depth")
+    results(alpha_depth, arguments, monkeypatch, "alpha_depth")
     assert not (tmp_path / "branches.png").exists()

@@ -1,9 +1,8 @@
 """The numbers of the README and of the pages are the numbers of the results."""
 
-import re
 from collections import defaultdict
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -12,7 +11,11 @@ import sklearn
 from benchmarks import first_page, quick_start
 from benchmarks.common.json_files import from_json
 from benchmarks.common.ledger import Ledger
+from benchmarks.cost import bench_deep_tables
 from benchmarks.cost.bench_extreme import KINDS, divided
+from benchmarks.cost.ranks import geometric_error, geometric_mean
+from benchmarks.cost.tables_keel import HELD_OUT
+from benchmarks.paper import verdicts
 from tests.test_docs import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -162,34 +165,50 @@ def test_services():
         assert text.format(**services[name]) in page
 
 
-def test_heads_can_harm():
-    above = "Mean test cost above that of alpha 0.0, paired by seed"
+def test_where_heads_pay_with_the_training_of_the_paper():
+    judged = verdicts.verdicts()["AuxDNN is cheaper than NaiveDNN at every depth"]
+    places = {(j.comparison.where, j.comparison.data) for j in judged if j.verdict == "holds"}
+    assert ("ReLU, 5-8 layers", "mnist") in places
+    assert "heads lower the cost of perceptrons with five to eight layers on MNIST" in words()
+
+
+def mean_costs(folder):
+    """Mean costs on MNIST by depth and alpha."""
+    runs, shape = verdicts.Experiment(folder), ([3, 5, 8], [0.0, 0.2, 0.6, 1.0])
+    costs = [
+        [run["test_cost"] for run in runs("mnist", "aux", *network).values()]
+        for network in product(*shape)
+    ]
+    return np.mean(costs, axis=1).reshape(3, 4)
+
+
+def test_two_starts_of_sigmoid_layers():
+    torch, authors = map(mean_costs, ("sigmoid_sgd", "sigmoid_authors"))
+    assert (authors < torch + 1e-3).all()
+    three, five, eight = (f"{100 - 100 * row[2] / row[0]:.0f} %" for row in authors)
     page = words("docs/experiments.rst")
-    text = (RESULTS / "paper" / "relu_sgd/alpha_depth.txt").read_text(encoding="utf-8")
-    block = text.split(above)[1]
-
-    def row(data, depth):
-        lines = block.split(f"\n{data}, by alpha")[1].split("\n\n")[0].splitlines()[1:]
-        alphas = lines[0].split()[1:]
-        (line,) = [line for line in lines[1:] if line.split()[0] == str(depth)]
-        pairs = re.findall(r"(-?[\d.]+) \+- ([\d.]+)", line)
-        return {a: (float(m), float(e)) for a, (m, e) in zip(alphas, pairs)}
-
-    harm, error = row("cifar100", 5)["0.2"]
-    assert f"alpha 0.2 raises the cost by {harm:.2f} (standard error {error:.2f})" in page
-    some = [m for alpha, (m, _) in row("cifar10-imb", 7).items() if float(alpha) < 0.65]
-    assert f"raise a cost of 2.13 by {min(some):.1f} to {max(some):.1f}" in page
-    means = text.split("\ncifar100, by alpha")[1].split("\n\n")[0].splitlines()
-    (line,) = [line for line in means if line.startswith("5 ")]
-    without, with_heads, *_ = (float(m) for m in re.findall(r"([\d.]+) \+-", line))
-    assert f"from {without:.2f} to {with_heads:.2f}" in words()
+    assert f"five layers cost {authors[1, 0]:.3f} instead of {torch[1, 0]:.3f}" in page
+    assert five == eight
+    assert f"by {three} with three layers, and by {five} with five and eight" in page
 
 
-def test_without_heads_is_cheaper_than_csdnn_on_mnist():
-    lines = [line for line in MAKE.methods() if line[0] == "mnist"]
-    for _, _, _, naive, csdnn in lines:
-        assert float(naive.split()[0]) < float(csdnn.split()[0])
-    assert "NaiveDNN without heads is cheaper than CSDNN as well" in words("docs/experiments.rst")
+def test_networks_for_tables():
+    runs, texts, rival = runs_of("deep_tables"), [], "RealMLP, five folds"
+    for ours in ("ours: default", "ours: ensemble"):
+        cost, time = (
+            np.array([*bench_deep_tables.ratios(runs, ours, rival, measure).values()])
+            for measure in ("test_cost", "cpu_seconds")
+        )
+        saved, error = 100 - 100 * geometric_mean(cost), 100 * geometric_error(cost)
+        texts.append(f"{saved:.0f} % cheaper (standard error {error:.0f} %)")
+        texts.append(f"{100 * geometric_mean(time):.0f} % of the CPU time")
+    page = words("docs/benchmarks.rst")
+    assert "network is {} than RealMLP on five folds and takes {}".format(*texts[:2]) in page
+    assert "ensemble is {} and takes {}".format(*texts[2:]) in page
+    found = bench_deep_tables.ratios(runs, "ours: default", rival)
+    unseen = np.array([ratio for (name, _), ratio in found.items() if name in HELD_OUT])
+    assert len(unseen) == 4
+    assert f"folds is {geometric_mean(unseen):.2f} ({geometric_error(unseen):.2f})" in page
 
 
 @pytest.mark.skipif(not (RESULTS / "heads.json").is_file(), reason="heads were not measured yet")

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from benchmarks.cost import bench_tables, tables_data, tables_keel
+from benchmarks.cost import bench_deep_tables, bench_tables, tables_data, tables_keel
 from benchmarks.cost.tables_data import BUSINESS, SETS, TO_CHOOSE_BY, draw, load_table, train_rows
 from benchmarks.cost.tables_extras import load
 from benchmarks.cost.tables_methods import (
@@ -19,6 +19,7 @@ from benchmarks.cost.tables_methods import (
     DEFAULT,
     METHODS,
     Categories,
+    Filled,
     TableMethod,
     least_cost,
     numbers,
@@ -373,3 +374,40 @@ def test_methods_by_name_or_kind():
     assert {"AutoGluon", "RealMLP-TD", "TabM-D"} < set(named(["slow"]))
     assert named(["TabM-D", "logistic"]) == ["logistic", "TabM-D"]
     assert set(named(["fast", "slow", "ablations"])) == set(METHODS)
+
+
+def test_gaps_are_filled_with_medians_of_the_training_rows():
+    train = pd.DataFrame({"x": [1.0, 2.0, np.nan, 9.0], "s": ["a", None, "a", "b"]})
+    filled = Filled()
+    assert filled.fit_transform(train)["x"].tolist() == [1, 2, 2, 9]
+    new = filled.transform(pd.DataFrame({"x": [np.nan, 5.0], "s": ["c", "b"]}))
+    assert new["x"].tolist() == [2, 5]
+    assert new["s"].isna().tolist() == [True, False]
+
+
+def test_deep_tables_are_run_once_and_compared(tables, monkeypatch):
+    sets, slow, quick = ["adult", "diamonds"], "logistic", ["forest", *BOOSTINGS]
+    changed = {"METHODS": quick, "TABM": slow, "TABM_SETS": ["adult"], "SIZE": 100}
+    for name, value in changed.items():
+        monkeypatch.setattr(bench_deep_tables, name, value)
+    arguments = ["--tables", str(tables), "--runs", str(tables / "runs"), "--out", str(tables)]
+    bench_deep_tables.main([*arguments, "--sets", *sets])
+    runs = json.loads((tables / "deep_tables.json").read_text())["runs"]
+    loss = {(run["set"], run["method"]): run["log_loss"] for run in runs}
+    assert list(loss) == [*((name, method) for name in sets for method in quick), ("adult", slow)]
+    monkeypatch.setattr(TableMethod, "run", pytest.fail)  # nothing is run again
+    bench_deep_tables.main([*arguments, "--sets", *sets])
+    expected = {
+        (name, bench_deep_tables.SEED): loss[name, "forest"] / loss[name, BOOSTINGS[0]]
+        for name in sets
+    }
+    compared = bench_deep_tables.ratios(runs, "forest", BOOSTINGS[0], "log_loss")
+    assert compared == pytest.approx(expected)
+    assert len(bench_deep_tables.ratios(runs, "logistic", "forest", "log_loss")) == 1
+
+
+def test_tabm_is_run_on_the_tables_with_the_fewest_rows():
+    keel = {**tables_keel.TO_CHOOSE_BY, **tables_keel.HELD_OUT}.keys() - {"mushroom"}
+    assert set(bench_deep_tables.SETS) == {*BUSINESS, *keel}
+    assert len(bench_deep_tables.SETS) == 26
+    assert bench_deep_tables.SETS[:8] == bench_deep_tables.TABM_SETS

@@ -161,6 +161,7 @@ def relative_costs():
         "rare classes": "thirty small\ntables, rare class",
         "sixteen tables": "sixteen tables,\nup to 6,000 rows",
         "ten tables": "ten other\ntables",
+        "deep tables": "small tables,\nRealMLP, five folds",
         "texts": "texts of\nmany classes",
         "images": "images, pretrained\nnetwork",
         "a million rows": "a million rows",
@@ -202,10 +203,49 @@ def relative_costs():
     save(figure, "relative_costs")
 
 
+def deep_tables():
+    """Mean cost against CPU seconds of a fit, on the tables of `bench_deep_tables`."""
+    from benchmarks.cost.bench_deep_tables import REFERENCE, ratios
+    from benchmarks.cost.ranks import geometric_error, geometric_mean
+    from benchmarks.first_page import _read
+
+    left, right, below = (
+        {"ha": "right", "xytext": (-7, 6)},
+        {"xytext": (7, 6)},
+        {"xytext": (7, -14)},
+    )
+    names = {
+        "ours: one network": ("one network", right),
+        "ours: default": ("network", below),
+        "ours: ensemble": ("ensemble", right),
+        "boosting, early stop": ("gradient boosting", left),
+        "boosting, temperature": ("gradient boosting,\ntemperature", left),
+        "CatBoost": ("CatBoost", right),
+        "RealMLP": ("RealMLP", right),
+        "RealMLP, five folds": ("RealMLP,\nfive folds", right),
+    }
+    runs = _read("deep_tables")["runs"]
+    figure, ax = plt.subplots(figsize=(6.6, 4.4), layout="constrained")
+    for method, (name, place) in names.items():
+        cost = np.array([*ratios(runs, method, REFERENCE).values()])
+        seconds = np.array([run["cpu_seconds"] for run in runs if run["method"] == method])
+        at, ours = (geometric_mean(seconds), geometric_mean(cost)), method.startswith("ours")
+        look = {"color": GREEN if ours else GREY, "marker": "o" if ours else "s"}
+        ax.errorbar(*at, geometric_error(cost), capsize=3, ms=7, **look)
+        ax.annotate(name, at, textcoords="offset points", fontsize=10, **place)
+    ax.set(xscale="log", xlim=(0.02, 400), xlabel="CPU seconds of a fit (geometric mean)")
+    ax.set_ylabel(f"mean cost / cost of {REFERENCE}\n(bars: standard errors over tables)")
+    save(figure, "deep_tables")
+
+
 def alphas():
     """Cost against alpha for several depths, from the experiments of the paper on MNIST."""
-    panels = {"sigmoid_sgd": "sigmoid layers", "relu_sgd": "ReLU layers"}
-    figure, axes = plt.subplots(2, 1, figsize=(5.4, 6.4), layout="constrained")
+    panels = {
+        "sigmoid_sgd": "sigmoid layers, start of torch",
+        "sigmoid_authors": "sigmoid layers, start of the authors",
+        "relu_sgd": "ReLU layers",
+    }
+    figure, axes = plt.subplots(3, 1, figsize=(5.4, 9.2), layout="constrained")
     for ax, (folder, title) in zip(axes, panels.items()):
         path = ROOT / "benchmarks" / "results" / "paper" / folder / "alpha_depth.txt"
         block = path.read_text(encoding="utf-8").split("\nmnist, by alpha")[1].split("\n\n")[0]
@@ -217,7 +257,7 @@ def alphas():
                 mean, error = np.array(values, float).T
                 ax.errorbar(alpha, mean, error, fmt="o-", ms=4, capsize=2, label=f"{depth} layers")
         ax.set(title=title, xlabel="alpha", ylabel="mean test cost, MNIST")
-        if folder.startswith("sigmoid"):
+        if folder == "sigmoid_sgd":
             ax.set_ylim(0.1, 0.25)
             ax.text(0.03, 0.243, "5 and 8 layers\nat alpha 0: above 3", va="top", fontsize=10)
         ax.legend()
@@ -369,6 +409,7 @@ PICTURES = [
     thresholds,
     rivals,
     relative_costs,
+    deep_tables,
     alphas,
     growth,
     reliability,

@@ -60,6 +60,7 @@ WHEN = {
         "10 other tables (6 suit networks)",
         {"gradient boosting": "logistic regression, if nearly linear"},
     ),
+    "deep tables": ("9 small tables", {"RealMLP, five folds": ""}),
     "texts": ("texts of many classes", {"logistic regression": "logistic regression"}),
     "images": ("images, pretrained network", {"best of five others": "fine-tuning without heads"}),
     "a million rows": (
@@ -469,40 +470,41 @@ def shorter(match):
     return f"{float(match[1]):.3f} ({float(match[2]):.3f})"
 
 
-def methods():
-    """Costs of the methods of the paper by depth."""
-    yield ["data", "depth", "AuxDNN", "NaiveDNN", "CSDNN"]
-    for name in ("mnist", "mnist-imb", "cifar10", "cifar10-imb", "cifar100"):
-        _, *lines = paper_block("relu_sgd/compare.txt", f"{name}, by method")
-        for line in lines:
-            yield [name, *line]
+def few_samples():
+    """Costs of the methods of the paper with 4,000 samples, by optimizer and depth."""
+    names = ["AuxDNN", "NaiveDNN", "CSDNN", "cost-blind", "expected cost"]
+    yield ["optimizer", "data", "depth", *names]
+    for optimizer, folder in {"SGD": "few_samples_sgd", "AdamW": "few_samples_adamw"}.items():
+        found = re.findall(r"^(\S+), by method", read(f"paper/{folder}/compare.txt"), re.M)
+        for data in dict.fromkeys(found):
+            _, *lines = paper_block(f"{folder}/compare.txt", f"{data}, by method")
+            yield from ([optimizer, data, *line] for line in lines if line[0] != "1")
 
 
-def alphas():
-    """Costs by depth and alpha, MNIST."""
-    for folder, label in {"relu_sgd": "ReLU", "sigmoid_sgd": "sigmoid"}.items():
-        header, *lines = paper_block(f"{folder}/alpha_depth.txt", "mnist, by alpha")
-        keep = [header.index(name) for name in ("0.0", "0.2", "0.5", "1.0")]
-        if folder == "relu_sgd":
-            yield ["layers", "depth", *(f"alpha {header[i]}" for i in keep)]
-        for line in lines:
-            if line[0] in ("3", "5", "8"):
-                yield [label, line[0], *(line[i] for i in keep)]
+def verdicts():
+    """What a program says about the claims of the paper."""
+    from benchmarks.paper.verdicts import table
+
+    yield from table()
 
 
-def deep():
-    header, *lines = paper_block("deep/deep.txt", "mnist, by alpha")
-    yield ["depth", *(f"alpha {name}" for name in header[1:])]
-    yield from lines
+def parts():
+    """From the paper's network to the default, one part at a time."""
+    from benchmarks.common.ledger import Ledger
+    from benchmarks.paper.parts import table
+
+    runs = Ledger(RESULTS / "paper" / "parts" / "runs.jsonl").runs.values()
+    yield from table([{**identity, **result} for identity, result in runs])
 
 
-def fine_tuning():
-    yield from paper_block("fine_tuning/fine_tuning.txt", "caltech101-39, by measure")
+def deep_tables():
+    """Network and ensemble divided by RealMLP, TabM and others."""
+    from benchmarks.cost.bench_deep_tables import table
 
-
-def closeness():
-    path = "closeness_64px_30_epochs/category_closeness.txt"
-    yield from paper_block(path, "cifar10, by measure")
+    header, *lines = table(json.loads(read("deep_tables.json"))["runs"])
+    yield header
+    for name, *cells in lines[3:]:
+        yield [NAMES.get(name, name.removeprefix("ours: ")), *cells]
 
 
 TABLES = {
@@ -529,11 +531,10 @@ TABLES = {
             gpu,
             when,
             keel,
-            methods,
-            alphas,
-            deep,
-            fine_tuning,
-            closeness,
+            few_samples,
+            verdicts,
+            parts,
+            deep_tables,
         )
     },
 }
