@@ -181,36 +181,24 @@ def ratios(runs: Sequence[dict[str, Any]], method: str) -> str:
 
 
 def plot(runs: Sequence[dict[str, Any]], file: Path) -> None:
-    """Mean cost by depth with standard errors over seeds, with heads and without."""
+    """Cost with heads divided by the cost without, paired by seed, by depth, with standard errors."""
     import matplotlib.pyplot as plt
 
-    panels = {"digits": (0.05, 0.1, 0.2, 0.5, 1), "CIFAR-10": (1.5, 2, 2.5, 3)}
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="tight")
-    for ax, (name, ticks) in zip(axes, panels.items()):
-        for method, color in ((NONE, "0.5"), (DEFAULT, "C0")):
-            for norm, style in (("", "-"), (", batch norm", "--")):
-                points = [
-                    (depth, *_mean_and_error(runs, f"{name}, {depth} convolutions{norm}", method))
-                    for depth in (4, 8, 12, 16)
-                ]
-                depths, means, errors = zip(*(p for p in points if p[1] is not None))
-                label = f"{method}{norm}" if method == NONE else f"heads (default){norm}"
-                ax.errorbar(depths, means, errors, color=color, ls=style, marker=".", label=label)
-        ax.set(title=name, xlabel="convolutions", xticks=(4, 8, 12, 16), yscale="log")
-        ax.minorticks_off()
-        ax.set_yticks(ticks, ticks)
-    axes[0].set_ylabel("mean test cost")
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="tight", sharey=True)
+    for ax, name in zip(axes, ("digits", "CIFAR-10")):
+        for norm, style in (("", "o-"), (", batch norm", "o--")):
+            networks = {d: f"{name}, {d} convolutions{norm}" for d in (4, 8, 12, 16)}
+            costs = {d: paired(runs, n, DEFAULT, "cost") + LITTLE for d, n in networks.items()}
+            each = {d: np.divide(*cost.T) for d, cost in costs.items() if len(cost)}
+            means = [geometric_mean(of_depth) for of_depth in each.values()]
+            errors = [m * geometric_error(of_depth) for m, of_depth in zip(means, each.values())]
+            label = "with batch norm" if norm else "plain"
+            ax.errorbar([*each], means, errors, fmt=style, color="C0", capsize=4, label=label)
+        ax.axhline(1, color="0.5", lw=1)
+        ax.set(title=name, xlabel="convolutions", xticks=[*each], ylim=(0, 1.15))
+    axes[0].set_ylabel("cost with heads / without")
     axes[0].legend(fontsize="small")
     figure.savefig(file)
-
-
-def _mean_and_error(
-    runs: Sequence[dict[str, Any]], network: str, method: str
-) -> tuple[float | None, float]:
-    found = [r["cost"] for r in runs if (r["network"], r["method"]) == (network, method)]
-    if not found:
-        return None, 0.0
-    return float(np.mean(found)), float(np.std(found, ddof=1) / len(found) ** 0.5)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
