@@ -181,7 +181,7 @@ def ratios(runs: Sequence[dict[str, Any]], method: str) -> str:
 
 
 def plot(runs: Sequence[dict[str, Any]], file: Path) -> None:
-    """Cost with heads divided by the cost without, paired by seed, by depth, with standard errors."""
+    """Cost with heads divided by the cost without, by depth, with paired standard errors."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="tight", sharey=True)
