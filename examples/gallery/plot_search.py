@@ -61,5 +61,5 @@ fig.legend(loc="outside upper center", ncols=3)
 plt.show()
 
 # %%
-# Two layers are cheaper than five here, but the bars of different alphas overlap: three folds show no
-# effect of the weight of the heads. All of these networks cost less than logistic regression.
+# Two layers are cheaper than five here, but the bars of different alphas overlap: three folds show
+# no effect of the weight of the heads. All of these networks cost less than logistic regression.
