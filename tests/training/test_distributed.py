@@ -15,14 +15,16 @@ import torch
 from auxcst_sklearn._training.runtime import ALONE, distributed_fit, processes
 from tests.training import ranks
 
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 150
 
-pytestmark = pytest.mark.skipif(
-    not torch.distributed.is_available(), reason="torch has no torch.distributed"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not torch.distributed.is_available(), reason="torch has no torch.distributed"
+    ),
+]
 
 
 def run_together(commands):

@@ -51,7 +51,7 @@ def test_verbose_prints_a_line_per_epoch(data, capsys):
     out = capsys.readouterr().out
     plan, head, *lines = out.splitlines()
     assert plan.startswith("Training: Plan(device='cpu', n_networks=1, batch_size=")
-    assert head.split() == ["epoch", "train_loss", "time", "left"]
+    assert head.split() == ["epoch", "train_loss", "at", "most", "left"]
     assert [line.split()[0] for line in lines] == ["1", "2", "3"]
     assert lines[-1].endswith("0:00:00")
     assert "\x1b" not in out  # colours are not for logs
