@@ -15,7 +15,6 @@ import torch
 from auxcst_sklearn._training.runtime import ALONE, distributed_fit, processes
 from tests.training import ranks
 
-
 ROOT = Path(__file__).parents[2]
 SECONDS = 150
 
