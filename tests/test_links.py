@@ -67,4 +67,4 @@ def test_the_front_page_and_the_guide_link_every_page():
 @pytest.mark.lint
 def test_the_front_page_has_few_links():
     lines = (ROOT / "docs" / "index.rst").read_text("utf-8").splitlines()
-    assert sum(line.startswith("- ") for line in lines) == 8
+    assert sum(line.startswith("- ") for line in lines) <= 9
