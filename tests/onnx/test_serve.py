@@ -493,7 +493,7 @@ def test_the_answers_of_the_page(monkeypatch, tmp_path):
     (code,) = [block for block in blocks if "make_app(" in block]
     Path("insurer.py").write_text(textwrap.dedent(code))
     asked = re.findall(r"\$ curl \S+ -d '([^$]+)'\n    (\{[^$]+?\})\n(?:\n|\Z)", page)
-    assert len(asked) == 4
+    assert len(asked) == 3
     with started("-m", "uvicorn", "insurer:app", folder=tmp_path) as url:
         for request, answer in asked:
             (text, numbers), (expected, printed) = (
