@@ -130,7 +130,8 @@ class Member(NamedTuple):
                 held_out_p = Unseen(*of_all)
             else:
                 ((seen, unseen),) = folds
-                params = part_of(X, params, seen) | self._stopping_rows(seen, unseen, X, y)
+                params = _check_method_params(X, params, indices=seen)
+                params |= self._stopping_rows(seen, unseen, X, y)
                 estimator.fit(_safe_indexing(X, seen), y[seen], **params)
                 _check_knows(estimator, y[seen])
                 p[unseen] = probabilities(estimator, _safe_indexing(X, unseen), classes)
@@ -182,12 +183,6 @@ def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
     return [network for network in networks if network.net_.learns_sample_costs]
 
 
-def part_of(X: Any, fit_params: dict[str, Any], index: NDArray[Any]) -> dict[str, Any]:
-    """Arguments of `fit` for some of the rows of X."""
-    arguments: dict[str, Any] = _check_method_params(X, fit_params, indices=index)
-    return arguments
-
-
 Passed = dict[str, dict[str, Any]]
 
 
@@ -205,7 +200,9 @@ def with_weight(
             "The rows whose sample_weight is not 0 are of one class only; expected two classes at "
             "least."
         )
-    passed = {name: part_of(sample.X, own, index) for name, own in passed.items()}
+    passed = {
+        name: _check_method_params(sample.X, own, indices=index) for name, own in passed.items()
+    }
     if own_folds is not None:
         own_folds = [(place[a[keep[a]]], place[b[keep[b]]]) for a, b in own_folds]
     return kept, passed, own_folds
