@@ -123,6 +123,17 @@ def with_own_costs(model: Any, X: Any, y: Any) -> tuple[Any, Any, CostArray | No
     return last, X, costs_of(function, X, _num_samples(y), type(last).__name__)
 
 
+def read_of_model(
+    model: Any, X: Any, y: Any, cost: Any, cost_matrix: Any, sample_weight: Any, owner: str
+) -> tuple[Any, Any, CostArray]:
+    """A fitted model and its X, with the costs that are given, or else those of the model."""
+    if cost is None and cost_matrix is None:
+        model, X, cost = with_own_costs(model, X, y)
+    if cost is None and cost_matrix is None:
+        cost_matrix = getattr(final_estimator(model), "cost_matrix", None)
+    return model, X, read_scored(X, y, cost, cost_matrix, sample_weight, owner=owner)
+
+
 def decided(estimator: Any, X: Any, known: Any) -> Any:
     """Predictions, by cost matrices of the samples if they are known when deciding."""
     last = final_estimator(estimator)

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import ConfusionMatrixDisplay
 
 from .._checks.data import as_labels, label_index
-from .._checks.nesting import final_estimator
-from ..costs._evaluation import decided, decisions_of, read_predictions, read_scored, with_own_costs
+from ..costs._evaluation import decided, decisions_of, read_of_model, read_predictions
 from ..costs._labels import own_classes
 from ._drawing import amount
 
@@ -86,20 +85,16 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         TypeError
             If `y_pred`, `classes` or `decisions` are passed, which the estimator determines.
         """
-        source: Any = cost
-        if cost is None and cost_matrix is None:
-            estimator, X, source = with_own_costs(estimator, X, y)
-        if source is None and cost_matrix is None:
-            cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
-        costs = read_scored(X, y, source, cost_matrix, sample_weight, owner=cls.__name__)
-        given: Any = {"cost": costs, "sample_weight": sample_weight}
+        given = cost, cost_matrix, sample_weight, cls.__name__
+        estimator, X, costs = read_of_model(estimator, X, y, *given)
+        of_samples: Any = {"cost": costs, "sample_weight": sample_weight}
         y_pred = decided(estimator, X, costs if costs.is_known else None)
         labels: Any = {"classes": estimator.classes_, "decisions": decisions_of(estimator)}
         own = own_classes(costs, named=labels["decisions"] is not None)
         if own is not None:  # grades have the order of the costs instead of the alphabet
             known = set(estimator.classes_.tolist())
             kwargs = {"labels": [label for label in own.tolist() if label in known]} | kwargs
-        return cls.from_predictions(y, y_pred=y_pred, **labels, **given, **kwargs)
+        return cls.from_predictions(y, y_pred=y_pred, **labels, **of_samples, **kwargs)
 
     @classmethod
     def from_predictions(

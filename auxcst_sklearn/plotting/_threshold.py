@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.classifiers import check_probability, probabilities
 from .._checks.data import check_row_order, shorten
-from .._checks.nesting import final_estimator
-from ..costs._evaluation import decisions_of, read_predictions, read_scored, with_own_costs
+from ..costs._evaluation import decisions_of, read_of_model, read_predictions
 from ..costs._problem import expected_cost
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy
 
@@ -147,12 +146,8 @@ class CostThresholdDisplay:
             the threshold. The positive class is then ``classes_[1]`` by default.
         """
         check_is_fitted(estimator)
-        source: Any = cost
-        if cost is None and cost_matrix is None:
-            estimator, X, source = with_own_costs(estimator, X, y)
-        if source is None and cost_matrix is None:
-            cost_matrix = getattr(final_estimator(estimator), "cost_matrix", None)
-        read = read_scored(X, y, source, cost_matrix, sample_weight, owner=cls.__name__)
+        given = cost, cost_matrix, sample_weight, cls.__name__
+        estimator, X, read = read_of_model(estimator, X, y, *given)
         axes_of_costs = estimator.classes_, decisions_of(estimator)
         costs = _BinaryCosts.of(y, read, None, *axes_of_costs, pos_label, sample_weight)
         p = probabilities(estimator, X, np.asarray(estimator.classes_))
