@@ -17,10 +17,10 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
 
 from auxcst_sklearn import PAPER, CostSensitiveAuxMLP, CSAEPretrainedMLP
-from auxcst_sklearn.losses import Loss, SmoothOneSided
 from auxcst_sklearn.metrics import mean_cost, savings_score
 from benchmarks.common.engine import Result
 from benchmarks.paper.draws import Dataset, Draw, draw
+from benchmarks.paper.related import RELATED
 from benchmarks.paper.runs import Configuration
 
 
@@ -28,13 +28,13 @@ from benchmarks.paper.runs import Configuration
 class DenseConfiguration(Configuration):
     """All that determines the result of one run.
 
-    `method` is "aux" (CostSensitiveAuxMLP), "csae" (CSAEPretrainedMLP) or "blind" (the former
-    without costs). `alpha` is None where there are no auxiliary heads, and the pretraining has its
-    rate in CSAEPretrainedMLP alone. `start` names the initial weights of the hidden layers, None
-    for those of the package. `tau` is the smoothing of the smooth one-sided loss, None for
-    its default. `train_size` counts examples before classes are thinned out,
-    None for all. A `tuning` run is judged by held-out training rows. With `early_stopping`,
-    `epochs` is the largest number. With `curves` the result has the losses of the layers.
+    `method` is "aux" (CostSensitiveAuxMLP), "csae" (CSAEPretrainedMLP), "blind" (the former
+    without costs) or a name in `RELATED`. `alpha` is None where there are no auxiliary heads, and
+    the pretraining has its rate in CSAEPretrainedMLP alone. `start` names the initial weights of
+    the hidden layers, None for those of an ``nn.Linear``. `train_size` counts examples before
+    classes are thinned out, None for all. A `tuning` run is judged by held-out training rows. With
+    `early_stopping`, `epochs` is the largest number. With `curves` the result has the losses of
+    the layers.
     """
 
     train_size: int | None
@@ -49,7 +49,6 @@ class DenseConfiguration(Configuration):
     learning_rate: float
     alpha: float | None = None
     pretrain_learning_rate: float | None = None
-    tau: float | None = None
     start: str | None = None
     early_stopping: bool = False
     tuning: bool = False
@@ -67,7 +66,6 @@ class DenseConfiguration(Configuration):
         loss: str | None = None,
         alpha: float | None = None,
         pretrain_learning_rate: float | None = None,
-        tau: float | None = None,
     ) -> DenseConfiguration:
         """Complete a configuration by the options; with one hidden layer alpha means nothing."""
         return cls(
@@ -84,7 +82,6 @@ class DenseConfiguration(Configuration):
             learning_rate=learning_rate,
             alpha=alpha if depth > 1 else None,
             pretrain_learning_rate=pretrain_learning_rate,
-            tau=tau,
             start=options.start,
             early_stopping=options.early_stopping,
         )
@@ -123,14 +120,11 @@ class AuthorsCSDNN(AuthorsStart, CSAEPretrainedMLP):
 def make_estimator(
     configuration: DenseConfiguration, cost_matrix: NDArray, device: str
 ) -> BaseEstimator:
-    loss: str | Loss = configuration.loss
-    if configuration.tau is not None:
-        loss = SmoothOneSided(configuration.tau)
     parameters = {
         "depth": configuration.depth,
         "width": configuration.width,
-        "loss": loss,
-        "cost_matrix": None if configuration.method == "blind" else cost_matrix,
+        "loss": configuration.loss,
+        "cost_matrix": cost_matrix if configuration.method in ("aux", "csae") else None,
         "optimizer": configuration.optimizer,
         "learning_rate": configuration.learning_rate,
         "weight_decay": PAPER["weight_decay"],
@@ -145,8 +139,10 @@ def make_estimator(
         csdnn = AuthorsCSDNN if configuration.start == "authors" else CSAEPretrainedMLP
         return csdnn(**parameters, pretrain_learning_rate=rate)
     parameters |= {"activation": configuration.activation, "alpha": configuration.alpha or 0.0}
-    network = AuthorsMLP if configuration.start == "authors" else CostSensitiveAuxMLP
-    return network(**{**PAPER, **parameters})
+    aux_mlp = AuthorsMLP if configuration.start == "authors" else CostSensitiveAuxMLP
+    network = aux_mlp(**{**PAPER, **parameters})
+    related = RELATED.get(configuration.method)
+    return related(network, cost_matrix) if related else network
 
 
 def run(configuration: DenseConfiguration, data: Dataset, device: str) -> Result:
