@@ -76,7 +76,7 @@ class FineTuningConfiguration(Configuration):
     tuning: bool = False
     network: str | None = None  # None is SqueezeNet
     n_heads: int | None = None  # of so many hidden layers, at equal steps; None for all
-    head_gradient: float = 1.0
+    head_gradient: float | None = None  # None for all of it
 
 
 def make_module(configuration: FineTuningConfiguration, weights: Path | None) -> Any:
@@ -99,7 +99,9 @@ def make_estimator(
     goal: dict[str, Any] = {"loss": configuration.loss, "alpha": configuration.alpha or 0.0}
     if configuration.alpha is not None:
         goal |= {"cost_matrix": cost_matrix, "head_input": HEAD_INPUTS[configuration.head_input]}
-    goal["head_gradient"] = configuration.head_gradient
+    goal["head_gradient"] = (
+        1.0 if configuration.head_gradient is None else configuration.head_gradient
+    )
     module = make_module(configuration, weights)
     if configuration.n_heads is not None:
         size = configuration.image_size
@@ -166,7 +168,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--n-heads", type=int, help="heads, at equal steps; None for one on each hidden layer")
     add("--from-scratch", action="store_true", help="train from random weights instead")
     add("--image-size", type=int, default=128, help="pixels on each side")
-    add("--head-gradient", type=float, default=1.0, help="factor of the heads' gradient")
+    add("--head-gradient", type=float, help="factor of the heads' gradient; None for 1")
     add("--alphas", nargs="*", type=float, default=ALPHAS, help="weights of the auxiliary heads")
     add("--without-blind", action="store_true", help="leave the cost-blind network out")
     add("--head-input", choices=list(HEAD_INPUTS), default="mean")
@@ -196,7 +198,7 @@ def make_configuration(
         precision=options.precision,
         network=options.network,
         n_heads=options.n_heads if alpha else None,
-        head_gradient=options.head_gradient if alpha else 1.0,
+        head_gradient=options.head_gradient if alpha else None,
     )
 
 
