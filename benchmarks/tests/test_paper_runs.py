@@ -127,7 +127,6 @@ def test_every_option_that_matters_is_part_of_the_identity():
         1.0,
         0.0,
         0.1,
-        2.0,
         "authors",
         early_stopping=True,
         tuning=True,
