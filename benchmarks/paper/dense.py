@@ -9,15 +9,16 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
 
 from auxcst_sklearn import PAPER, CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn.metrics import mean_cost, savings_score
+from auxcst_sklearn.modules._layers import BatchedLinear
 from benchmarks.common.engine import Result
 from benchmarks.paper.draws import Dataset, Draw, draw
 from benchmarks.paper.related import RELATED
@@ -92,28 +93,24 @@ class DenseConfiguration(Configuration):
         return "held_out_cost" if self.tuning else "test_cost"
 
 
-class AuthorsStart:
-    """Initial weights as in the code that the authors published for CSDNN.
-
-    Those of a hidden layer are uniform within 4 sqrt(6 / (inputs + outputs)), which suits sigmoid
-    layers, and its biases are zero. The weights are those of the package, longer by a factor.
-    """
+class LinearStart:
+    """Sigmoid layers start as an ``nn.Linear`` does, instead of as in the code of the authors."""
 
     def _make_networks(self, *arguments: Any) -> Any:
         module, alpha = super()._make_networks(*arguments)  # type: ignore[misc]
+        *_, seeds, _ = arguments
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         for linear, *_ in module.hidden.values():
             n_outputs, n_inputs = linear.weight.shape[1:]
-            # torch's are uniform within 1 / sqrt(inputs).
-            linear.weight.data.mul_(4 * sqrt(6 * n_inputs / (n_inputs + n_outputs)))
-            linear.bias.data.zero_()
+            linear.load_state_dict(BatchedLinear(n_inputs, n_outputs, generators).state_dict())
         return module, alpha
 
 
-class AuthorsMLP(AuthorsStart, CostSensitiveAuxMLP):
+class LinearMLP(LinearStart, CostSensitiveAuxMLP):
     pass
 
 
-class AuthorsCSDNN(AuthorsStart, CSAEPretrainedMLP):
+class LinearCSDNN(LinearStart, CSAEPretrainedMLP):
     pass
 
 
@@ -136,13 +133,15 @@ def make_estimator(
     }
     if configuration.method == "csae":
         rate = configuration.pretrain_learning_rate or configuration.learning_rate
-        csdnn = AuthorsCSDNN if configuration.start == "authors" else CSAEPretrainedMLP
+        csdnn = CSAEPretrainedMLP if configuration.start == "authors" else LinearCSDNN
         return csdnn(**parameters, pretrain_learning_rate=rate)
     parameters |= {"activation": configuration.activation, "alpha": configuration.alpha or 0.0}
-    aux_mlp = AuthorsMLP if configuration.start == "authors" else CostSensitiveAuxMLP
+    aux_mlp = CostSensitiveAuxMLP if configuration.start == "authors" else LinearMLP
     network = aux_mlp(**{**PAPER, **parameters})
-    related = RELATED.get(configuration.method)
-    return related(network, cost_matrix) if related else network
+    if configuration.method not in RELATED:
+        return network
+    network.set_params(classes=range(len(cost_matrix)))  # MetaCost may leave some without samples
+    return RELATED[configuration.method](network, cost_matrix)
 
 
 def run(configuration: DenseConfiguration, data: Dataset, device: str) -> Result:

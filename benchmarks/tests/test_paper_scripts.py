@@ -119,7 +119,8 @@ def test_the_start_of_the_authors():
             bound = 4 * np.sqrt(6 / sum(weight.shape[1:]))
             assert 0.8 * bound < abs(weight).max() <= bound
             assert linear.bias.detach().numpy() == pytest.approx(0, abs=1e-20)
-    assert type(make_estimator(TINY, costs, "cpu")) is CostSensitiveAuxMLP
+    network = make_estimator(replace(still, start=None), costs, "cpu").fit(X, y)
+    assert abs(network.net_.module_.hidden["hidden1"][0].weight).max() <= 1 / np.sqrt(30)
 
 
 def test_branches(data_home, tmp_path, monkeypatch):
