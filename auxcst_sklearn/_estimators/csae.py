@@ -38,9 +38,8 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
 
     The cross-entropy is summed over the inputs of the layer, and the one-sided loss over the
     classes. Both are averaged over the batch. The input of a deeper layer is the uncorrupted code
-    of the layers below. As in the code of the authors, weights start uniform within 4 sqrt(6 /
-    (inputs + outputs)), and biases at zero. Then the whole network, with one output per class, is
-    trained on `loss`. The prediction is the class with the smallest estimated cost.
+    of the layers below. Then the whole network, with one output per class, is trained on `loss`.
+    The prediction is the class with the smallest estimated cost.
 
     Parameters
     ----------

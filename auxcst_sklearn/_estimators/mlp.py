@@ -281,6 +281,9 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
             inputs=first,
             generators=generators,
         )
+        if self.activation == "sigmoid":
+            for linear, *_ in module.hidden.values():
+                linear.start_for_sigmoid()
         return module, weights
 
 

@@ -55,8 +55,6 @@ class AuxMLP(AuxNetwork):
         self.hidden = nn.ModuleDict()
         for i, (fan_in, fan_out) in enumerate(zip([n_features, *width[:-1]], width), start=1):
             linear = BatchedLinear(fan_in, fan_out, generators, scaled if i == 1 else None)
-            if activation == "sigmoid":
-                linear.start_for_sigmoid()
             self.hidden[f"hidden{i}"] = nn.Sequential(linear, ACTIVATIONS[activation]())
         self.set_dropout(dropout)
         # Heads are initialised last, so that the other weights are the same with and without heads.

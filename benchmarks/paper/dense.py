@@ -83,7 +83,7 @@ class DenseConfiguration(Configuration):
             learning_rate=learning_rate,
             alpha=alpha if depth > 1 else None,
             pretrain_learning_rate=pretrain_learning_rate,
-            start=options.start,
+            start=None if method == "csae" else options.start,
             early_stopping=options.early_stopping,
         )
 
@@ -93,25 +93,17 @@ class DenseConfiguration(Configuration):
         return "held_out_cost" if self.tuning else "test_cost"
 
 
-class LinearStart:
+class LinearStartMLP(CostSensitiveAuxMLP):
     """Sigmoid layers start as an ``nn.Linear`` does, instead of as in the code of the authors."""
 
     def _make_networks(self, *arguments: Any) -> Any:
-        module, alpha = super()._make_networks(*arguments)  # type: ignore[misc]
+        module, alpha = super()._make_networks(*arguments)
         *_, seeds, _ = arguments
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         for linear, *_ in module.hidden.values():
             n_outputs, n_inputs = linear.weight.shape[1:]
             linear.load_state_dict(BatchedLinear(n_inputs, n_outputs, generators).state_dict())
         return module, alpha
-
-
-class LinearMLP(LinearStart, CostSensitiveAuxMLP):
-    pass
-
-
-class LinearCSDNN(LinearStart, CSAEPretrainedMLP):
-    pass
 
 
 def make_estimator(
@@ -133,10 +125,9 @@ def make_estimator(
     }
     if configuration.method == "csae":
         rate = configuration.pretrain_learning_rate or configuration.learning_rate
-        csdnn = CSAEPretrainedMLP if configuration.start == "authors" else LinearCSDNN
-        return csdnn(**parameters, pretrain_learning_rate=rate)
+        return CSAEPretrainedMLP(**parameters, pretrain_learning_rate=rate)
     parameters |= {"activation": configuration.activation, "alpha": configuration.alpha or 0.0}
-    aux_mlp = CostSensitiveAuxMLP if configuration.start == "authors" else LinearMLP
+    aux_mlp = CostSensitiveAuxMLP if configuration.start == "authors" else LinearStartMLP
     network = aux_mlp(**{**PAPER, **parameters})
     if configuration.method not in RELATED:
         return network

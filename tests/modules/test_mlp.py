@@ -112,19 +112,6 @@ def test_networks_with_and_without_heads_start_alike():
         assert torch.equal(parameter, with_heads.get_parameter(name))
 
 
-@pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
-def test_sigmoid_layers_start_with_longer_weights_and_without_biases(activation):
-    network = AuxMLP(150, 3, width=[50, 150], head_layers=[0], activation=activation)
-    for linear, _ in network.hidden.values():
-        _, n_outputs, n_inputs = linear.weight.shape
-        longer = 4 * np.sqrt(6 / (n_inputs + n_outputs)) if activation == "sigmoid" else 0
-        bound = longer or 1 / np.sqrt(n_inputs)
-        assert 0.99 * bound < linear.weight.abs().max() <= bound
-        assert bool(linear.bias.any()) == (activation == "tanh")
-    for head in (network.heads["hidden1"], network.output):
-        assert head.bias.any()
-
-
 def test_the_code_of_a_sigmoid_network_on_scaled_inputs():
     torch.manual_seed(0)
     inputs = UnitRange([-1.0, 0.0], [3.0, 1.0])
