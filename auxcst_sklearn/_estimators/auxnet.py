@@ -15,8 +15,9 @@ from .._checks.calls import warn
 from .._checks.data import are_named
 from .._inputs.arrays import ImagePreprocessor, Preprocessor
 from .._inputs.named import NamedPreprocessor
+from .._training.devices import densify
 from .._training.plan import NetworkFacts, Plan
-from .._training.runtime import densify, processes, report
+from .._training.processes import processes, report
 from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageLayer
 from ..modules._layers import HEAD_INPUTS, HeadInput

@@ -14,29 +14,22 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.calls import unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
+from .._training.calibration import calibrate, held_out_costs
 from .._training.checkpoints import check_same, open_checkpoints
 from .._training.folds import Unseen, held_out_proba
 from .._training.loop import Training
 from .._training.net import CostNet
 from .._training.plan import Plan, parameters_of_net
-from .._training.runtime import (
-    distributed_fit,
-    draw_seed,
-    neutral_torch_modes,
-    processes,
-    report,
-    thread_limit,
-)
+from .._training.processes import distributed_fit, processes, report
 from .._training.state import FORMAT, check_format, from_state, to_state, without_training_state
-from .._training.temperature import calibrate, held_out_costs
+from .._training.threads import thread_limit
+from .._training.torch_modes import draw_seed, neutral_torch_modes
 from ..costs._problem import Fold, Problem
 from ..costs._statistics import CostStatistics
+from .continuing import check_block, check_stream, continue_net
 from .fit_steps import (
     build,
-    check_block,
-    check_stream,
     check_validation_set,
-    continue_net,
     make_net,
     new_random_state,
     plan_training,

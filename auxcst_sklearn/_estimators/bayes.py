@@ -22,13 +22,13 @@ from .._checks.calls import BaseEstimator, MetaEstimatorMixin, warning_once
 from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
 from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
 from .._checks.nesting import fit_arguments, takes_costs
+from .._training.temperature import at_temperature
 from ..costs._problem import Problem
 from .calibration import (
     calibrator,
     folds_of,
     learns_by_default,
     out_of_fold_temperature,
-    tempered,
     unseen_probabilities,
     warn_of_many_classes,
 )
@@ -293,7 +293,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         p = probabilities(self.estimator_, X, self.classes_)
         if self.temperature_ == 1:
             return p
-        return tempered(p, self.temperature_, np.isin(self.classes_, self.estimator_.classes_))
+        return at_temperature(
+            p, self.temperature_, np.isin(self.classes_, self.estimator_.classes_)
+        )
 
     @property
     def n_features_in_(self) -> int:

@@ -17,7 +17,8 @@ from .._training.batches import Rows, shuffled
 from .._training.loop import Training
 from .._training.net import CostNet
 from .._training.plan import Plan
-from .._training.runtime import draw_seed, report, seeded
+from .._training.processes import report
+from .._training.torch_modes import draw_seed, seeded
 from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet

@@ -27,15 +27,11 @@ from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask, on_host
 from .._inputs.arrays import has_columns_of_fit
 from .._training.folds import Unseen, folds
-from .._training.geometric_mean import (
-    geometric_mean,
-    log_clipped,
-    log_loss_of,
-    mean_weights,
-    shift_to_networks,
-)
+from .._training.geometric_mean import geometric_mean, mean_weights, shift_to_networks
 from .._training.plan import N_FOLDS, n_folds_for
-from .._training.runtime import draw_seed, report, reports
+from .._training.processes import report, reports
+from .._training.temperature import log_clipped, log_loss_of
+from .._training.torch_modes import draw_seed
 from ..costs._problem import Fold, Problem
 from .calibration import folds_of
 from .decision import BayesDecisionMixin

@@ -19,7 +19,7 @@ from .._checks.classifiers import probabilities, requesting_weights
 from .._checks.data import as_labels, label_index, shorten
 from .._training.folds import Unseen
 from .._training.plan import resolve_n_networks
-from .._training.runtime import draw_seed
+from .._training.torch_modes import draw_seed
 from ..costs._labelled import LabelledCosts
 from ..costs._problem import Fold, Problem
 from .mlp import CostSensitiveAuxMLP

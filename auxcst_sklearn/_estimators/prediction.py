@@ -195,11 +195,6 @@ class NetDecisionMixin(DecisionMixin):
         net = self.net_
         if net.learns_sample_costs:
             return net.expected_cost(self._rows_of(X), probability)
-        if net.criterion_.loss._n_cost_outputs(len(self.classes_)):
-            raise ValueError(
-                f"prior= needs costs of classes, but the loss {self.loss!r} has learnt costs of "
-                "samples in a way of its own; expected a cost_matrix, or a matrix for each sample."
-            )
         return super()._expected_cost(X, probability)
 
     def _class_cost_matrix(self) -> NDArray[np.float64]:

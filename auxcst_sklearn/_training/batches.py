@@ -15,7 +15,8 @@ from torch import Tensor
 from .._checks import lazy_rows
 from ..costs._problem import Problem
 from ..losses import Target
-from .runtime import ALONE, Processes, as_tensor, densify, has_room, is_shareable, to_device
+from .devices import as_tensor, densify, has_room, is_shareable, to_device
+from .processes import ALONE, Processes
 
 # Rows of this many bytes are read and scaled at once.
 READ_BYTES = 2**24

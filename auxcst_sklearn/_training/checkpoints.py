@@ -28,8 +28,9 @@ from .._checks.lazy_rows import LazyRows, row_blocks
 from ..costs._problem import Problem
 from ..modules._network import plain_attributes, set_attributes
 from .net import CostNet
-from .runtime import draw_seed, processes, report
+from .processes import processes, report
 from .state import to_state
+from .torch_modes import draw_seed
 
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
 # Replaced by a name of the fit in a folder's name, so that each candidate of a search has its own.

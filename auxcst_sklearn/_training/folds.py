@@ -22,10 +22,10 @@ from sklearn.utils.random import sample_without_replacement
 
 from ..costs._problem import Fold, Problem
 from .batches import Rows
-from .geometric_mean import log_clipped
 from .loop import Training
 from .net import CostNet
-from .runtime import neutral_torch_modes
+from .temperature import log_clipped
+from .torch_modes import neutral_torch_modes
 
 # Folds of more groups are not stratified; scikit-learn's loop over groups takes seconds for them.
 MOST_BALANCED_GROUPS = 1000

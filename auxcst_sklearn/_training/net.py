@@ -20,25 +20,19 @@ from torch import Tensor
 
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
-from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
+from ..losses._sample_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork, copy_of
 from .batches import Batches, Rows, shuffled
-from .geometric_mean import MANY_CLASSES, SMALLEST
+from .devices import densify, free_memory, largest_output
+from .geometric_mean import MANY_CLASSES
 from .plan import rows_by_memory
-from .runtime import (
-    ALONE,
-    Processes,
-    densify,
-    free_memory,
-    largest_output,
-    multiplications_per_row,
-    neutral_torch_modes,
-    processes,
-    thread_limit,
-)
+from .processes import ALONE, Processes, processes
 from .schedule import RATE_FACTOR
 from .state import FORMAT, check_format, from_state, saved_arguments, to_state
+from .temperature import SMALLEST
+from .threads import multiplications_per_row, thread_limit
+from .torch_modes import neutral_torch_modes
 
 # Up to this many rows are computed in batches of one size: the rounding of a product depends on its
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
@@ -142,20 +136,6 @@ class CostNet(NeuralNet):
             if "initial_lr" not in group:
                 group["initial_lr"] = group["lr"] = group["lr"] * group.get(RATE_FACTOR, 1.0)
 
-    def change_rate(self, rate: float) -> None:
-        """Continue at another rate, by the same factor for all parameters."""
-        factor, self.lr = rate / self.lr, rate
-        for group in self.optimizer_.param_groups if self.optimizer_ is not None else ():
-            group["lr"] *= factor
-            group["initial_lr"] *= factor
-
-    def change_weight_decay(self, value: float) -> None:
-        """Continue with another weight decay, except in groups that have one of their own."""
-        before, self.optimizer__weight_decay = self.optimizer__weight_decay, value
-        for group in self.optimizer_.param_groups if self.optimizer_ is not None else ():
-            if group["weight_decay"] == before:
-                group["weight_decay"] = value
-
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""
         n, seeds = self.n_networks, np.array([seed])
@@ -223,35 +203,6 @@ class CostNet(NeuralNet):
         copied.history.extend(self.history)
         copied.temperature, copied.head_weights = self.temperature, self.head_weights
         return copied
-
-    @torch.no_grad()
-    def change_unit(self, statistics: CostStatistics, *, rescales: bool) -> None:
-        """Continue with other statistics, perhaps in another unit.
-
-        With `rescales` the estimates in currency stay as they are; otherwise they refer to the new
-        unit.
-        """
-        before, self.statistics = self.statistics, statistics
-        # An estimate r in the old unit is r * unit + offset in currency, which is factor * r +
-        # shift in the new one.
-        factor = before.unit / statistics.unit
-        shift = (before.offset - statistics.offset) / statistics.unit
-        if not rescales or (factor, shift) == (1, 0):
-            return
-        objective = self.criterion_
-        self.module_.rescale_heads(
-            factor,
-            shift,
-            output=not isinstance(objective.loss, ProbabilisticLoss),
-            hidden=not isinstance(objective.aux_loss, ProbabilisticLoss),
-        )
-        objective.loss = objective.loss._rescaled(factor, shift)
-
-    def use_callbacks(self, callbacks: list[Any]) -> None:
-        """Use the user's callbacks, if they have changed."""
-        if [*map(id, callbacks)] != [*map(id, self.callbacks or [])]:  # a loaded net has None
-            self.callbacks = callbacks
-            self.initialize_callbacks()
 
     # ------------------------------------------------------------ prediction
 

@@ -8,7 +8,8 @@ from torch import nn
 
 from auxcst_sklearn._training import net as net_module
 from auxcst_sklearn._training import plan as plan_module
-from auxcst_sklearn._training.runtime import Processes, largest_output
+from auxcst_sklearn._training.devices import largest_output
+from auxcst_sklearn._training.processes import Processes
 from auxcst_sklearn.costs._problem import Problem
 from tests.factories import small_cnn, small_mlp
 
