@@ -236,6 +236,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         )
         if earlier is None:
             net = make_net(self, plan, rows, inputs, statistics, rng)
+            inputs = inputs.as_read_by(net.module_)
         else:
             net = continue_net(self, plan, earlier, rows, inputs, statistics)
         seed = getattr(self, "_fold_seed", None) if self.warm_start else None

@@ -12,17 +12,16 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch.nn.utils import parameters_to_vector
 
-from .._inputs.arrays import NumberPreprocessor, Preprocessor
+from .._inputs.arrays import NumberPreprocessor
 from .._training.batches import Rows, shuffled
 from .._training.loop import Training
 from .._training.net import CostNet
-from .._training.plan import Plan
 from .._training.processes import report
 from .._training.torch_modes import draw_seed, seeded
 from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, POSITIVE, SHARE, NetParameters, check_each, per_layer
+from .parameters import COUNT, POSITIVE, SHARE, NetParameters, NetworkSpec, check_each, per_layer
 
 _BETA = Interval(Real, 0, 1, closed="both")
 
@@ -225,23 +224,15 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     def _make_inputs(self, X: Any) -> NumberPreprocessor:
         return NumberPreprocessor()
 
-    def _make_networks(
-        self,
-        plan: Plan,
-        inputs: Preprocessor,
-        rows: Any,
-        n_outputs: int,
-        seeds: Sequence[int],
-        alpha: Any,
-    ) -> tuple[AuxMLP, list[float]]:
+    def _make_networks(self, spec: NetworkSpec, seeds: Sequence[int]) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
-            rows.shape[1],
-            n_outputs,
+            spec.rows.shape[1],
+            spec.n_outputs,
             width=self._per_layer("width", COUNT),
             head_layers=(),
             activation="sigmoid",
             dropout=self.dropout,
-            inputs=inputs.make_module(),
+            inputs=spec.inputs.make_module(),
             generators=[torch.Generator().manual_seed(seed) for seed in seeds],
         )
         return module, []

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from .._inputs.scaling import OUTLYING, Scaling
 from .._inputs.tables import TablePreprocessor
+from ..modules._heads import CostHead
 from ..modules._images import ImageLayer
-from ..modules._layers import CostHead
 from ..modules._network import copy_of
 
 # Much larger values have infinite squares in float64, and infinite bounds in float32 constants.

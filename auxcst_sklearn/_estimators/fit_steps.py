@@ -41,7 +41,7 @@ from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
 from ..modules._network import ClassAndCostNetwork
-from .parameters import NetworkSteps, check_net_params
+from .parameters import NetworkSpec, NetworkSteps, check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
 Data = tuple[Problem, "Problem | None", Preprocessor]
@@ -224,12 +224,14 @@ def make_net(
     starts = loss.start_bias(counted), aux_loss.start_bias(counted)
     if estimator._may_add_cost_network:
         loss = for_sample_costs(loss, data, stream=plan.stream)
-    make = partial(estimator._make_networks, plan, inputs, inputs.sample(data.X))
+    spec = NetworkSpec(plan, inputs, inputs.sample(data.X), n_outputs)
     seeds = np.array([draw_seed(rng) for _ in range(plan.n_networks)])
     with seeded(int(seeds[0])):
-        module, alpha = make(n_outputs, seeds.tolist(), getattr(estimator, "alpha", 0.0))
-        if isinstance(loss, SampleRisk):  # of networks without heads
-            costs, _ = make(loss.n_cost_outputs, (seeds + 1).tolist(), 0.0)
+        module, alpha = estimator._make_networks(spec, seeds.tolist())
+        if isinstance(loss, SampleRisk):
+            like = next(iter(module.own_modules()[0]), None)
+            spec = replace(spec, n_outputs=loss.n_cost_outputs, has_heads=False, like=like)
+            costs, _ = estimator._make_networks(spec, (seeds + 1).tolist())
             module = ClassAndCostNetwork(module, costs)
     module.float().start_at(*starts)
     module.set_precision(plan.precision == "bf16")

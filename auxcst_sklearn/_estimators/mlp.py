@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._inputs.tables import TablePreprocessor
-from .._training.plan import Plan
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
 from ..modules._tables import FeatureInput
@@ -24,6 +23,7 @@ from .parameters import (
     POSITIVE,
     SHARE,
     AuxParameters,
+    NetworkSpec,
     alpha_of_layers,
     check_each,
     per_layer,
@@ -257,21 +257,20 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
 
     _allows_nan = True
 
-    def _make_networks(
-        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int, seeds: Sequence[int], alpha: Any
-    ) -> tuple[AuxMLP, list[float]]:
+    def _make_networks(self, spec: NetworkSpec, seeds: Sequence[int]) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
+        alpha = self.alpha if spec.has_heads else 0.0
         weights = alpha_of_layers(alpha, self.depth - 1, layers="hidden layer but the last")
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        first, scaled, n_features = inputs.make_module(generators), None, rows.shape[1]
+        first, scaled, n_features = spec.inputs.make_module(generators), None, spec.rows.shape[1]
         if isinstance(first, FeatureInput):
             n_features = first.n_outputs
             if self.learn_scales and len(first.few_columns):
                 scaled = first.indicators
         module = AuxMLP(
             n_features,
-            n_outputs,
+            spec.n_outputs,
             width=width,
             head_layers=np.flatnonzero(weights).tolist(),
             activation=self.activation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -21,6 +21,7 @@ from .._training.plan import NetworkFacts, Plan
 from .._training.schedule import OPTIMIZERS
 from ..costs._reading import CostFunction
 from ..losses import LOSSES, Loss
+from ..modules._heads import HEAD_INPUTS
 from ..modules._images import TRANSFORMS
 from ..modules._network import AuxNetwork, SideBySide
 from .decision import DecisionMixin
@@ -112,14 +113,31 @@ class ImageParameters(AuxParameters):
         "image_shape": ["array-like", None],
         "channels_last": ["boolean"],
         "augmentation": [StrOptions(set(TRANSFORMS)), callable, None],
+        "head_input": [StrOptions({"auto", *HEAD_INPUTS}), callable],
     }
 
     image_shape: Sequence[int] | None = None
     channels_last: bool = False
     augmentation: str | Callable[[Tensor], Tensor] | None = None
+    head_input: str | Callable[[Tensor, Any], Tensor] = "auto"
 
 
 # ---------------------------------------------------------------- what a network decides
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """What a network is made for: the plan, its inputs, some of its rows, and its outputs.
+
+    It is made `like` another one of the same fit, if there is one, perhaps without heads.
+    """
+
+    plan: Plan
+    inputs: Any  # a Preprocessor, whose first module each estimator knows
+    rows: Any
+    n_outputs: int
+    has_heads: bool = True
+    like: Any = None
 
 
 class NetworkSteps(NetParameters, DecisionMixin, BaseEstimator):
@@ -149,25 +167,18 @@ class NetworkSteps(NetParameters, DecisionMixin, BaseEstimator):
         raise NotImplementedError
 
     def _make_networks(
-        self,
-        plan: Plan,
-        inputs: Preprocessor,
-        rows: Any,
-        n_outputs: int,
-        seeds: Sequence[int],
-        alpha: Any,
+        self, spec: NetworkSpec, seeds: Sequence[int]
     ) -> tuple[AuxNetwork, list[float]]:
         """Make a network for each seed, and the weight `alpha` of each layer; 0 is no head."""
         modules, weights = list[AuxNetwork](), list[float]()
         for seed in seeds:
             torch.default_generator.manual_seed(seed)
-            module, weights = self._make_module(plan, inputs, rows, n_outputs, alpha)
+            module, of_layers = self._make_module(spec)
             modules.append(module)
+            weights, spec = weights or of_layers, replace(spec, like=module)
         return SideBySide(modules), weights
 
-    def _make_module(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, alpha: Any
-    ) -> tuple[AuxNetwork, list[float]]:
+    def _make_module(self, spec: NetworkSpec) -> tuple[AuxNetwork, list[float]]:
         """Make one network, which draws from torch's global generator, and the weights alpha."""
         raise NotImplementedError
 

@@ -157,6 +157,10 @@ class Preprocessor:
         """The first module of a network; None if it reads the rows as they are."""
         return None
 
+    def as_read_by(self, module: nn.Module) -> Preprocessor:
+        """The inputs, with what trials of the network have shown of them; here the same."""
+        return self
+
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""
         return {}

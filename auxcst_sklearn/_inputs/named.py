@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.validation import validate_data
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._checks.calls import BaseEstimator, error_context
 from .._checks.data import check_no_mask, check_row_order, is_frame, on_host
@@ -94,6 +95,12 @@ class NamedPreprocessor(Preprocessor):
 
     def make_module(self) -> NamedRows:
         return NamedRows(self.layout)
+
+    def as_read_by(self, module: nn.Module) -> NamedPreprocessor:
+        (first, *_) = [part for part in module.modules() if isinstance(part, NamedRows)]
+        inputs = copy(self)
+        inputs.layout = first.layout  # in which fewer axes may be positions
+        return inputs
 
     @property
     def size_of_sample(self) -> tuple[str, int]:
