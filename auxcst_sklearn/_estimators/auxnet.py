@@ -92,10 +92,9 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         arrays by name. It returns the output of an ``nn.Linear``: a tensor, an object with
         `logits`, or a tuple that begins with it. A softmax after it is removed.
     loss : str or Loss, default="bayes_risk"
-        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
-        and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
-        "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
-        class, "bayes_risk" adds a second network, which doubles the time of a fit.
+        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`, whose page says
+        what each learns: class probabilities, or costs. If costs differ within a class, the default
+        adds a second network, which doubles the time of a fit.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or callable, default=None
         Cost of each prediction (column) for each true class (row), in any currency. Rows and
         columns follow `classes_`. Costs with labels (a DataFrame, or from

@@ -24,6 +24,7 @@ from .._checks.data import as_labels, label_index, numpy_arrays, on_host, slicea
 from .._checks.nesting import fit_arguments, takes_costs
 from .._training.temperature import at_temperature
 from ..costs._problem import Problem
+from .bayes_decision import BayesDecisionMixin
 from .calibration import (
     calibrator,
     folds_of,
@@ -32,7 +33,6 @@ from .calibration import (
     unseen_probabilities,
     warn_of_many_classes,
 )
-from .decision import BayesDecisionMixin
 
 
 @dataclass(eq=False, repr=False)
@@ -212,7 +212,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
-        data = self._read_problem(
+        data, prior = self._read_problem(
             X, y, cost, sample_weight=sample_weight, groups=groups, **fit_params
         )
         (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
@@ -230,7 +230,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         label_index(labels, data.classes, name="estimator.classes_")  # raises for others
         has_weight = data.weight is not None
         unknown = reweighting(model) or weights_elsewhere(has_weight, fit_params)
-        self._set_costs(data, unknown)
+        self._set_costs(data, prior, unknown)
         self.estimator_, self.temperature_ = model, temperature
         return self
 

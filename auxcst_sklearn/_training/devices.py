@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,12 @@ def largest_output(module: nn.Module, x: Tensor) -> int:
     with _Largest(module) as largest:
         module.eval()(x.unsqueeze(0))
     return -(-max(largest.nbytes, x.nbytes) // len(x))
+
+
+def multiplications_per_row(module: nn.Module) -> float:
+    """Multiply-adds of a forward pass; infinite with convolutions, which reuse each weight."""
+    n_multiplications = 0.0
+    for part in module.modules():
+        for parameter in part.parameters(recurse=False):
+            n_multiplications += math.inf if hasattr(part, "kernel_size") else parameter.numel()
+    return n_multiplications

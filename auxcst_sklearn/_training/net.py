@@ -24,14 +24,14 @@ from ..losses._sample_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork, copy_of
 from .batches import Batches, Rows, shuffled
-from .devices import densify, free_memory, largest_output
+from .devices import densify, free_memory, largest_output, multiplications_per_row
 from .geometric_mean import MANY_CLASSES
 from .plan import rows_by_memory
 from .processes import ALONE, Processes, processes
 from .schedule import RATE_FACTOR
 from .state import FORMAT, check_format, from_state, saved_arguments, to_state
 from .temperature import SMALLEST
-from .threads import multiplications_per_row, thread_limit
+from .threads import thread_limit
 from .torch_modes import neutral_torch_modes
 
 # Up to this many rows are computed in batches of one size: the rounding of a product depends on its

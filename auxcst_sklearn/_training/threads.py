@@ -11,9 +11,7 @@ from functools import cache
 from multiprocessing import context, current_process
 from typing import Any
 
-import torch
 from threadpoolctl import ThreadpoolController
-from torch import nn
 
 # Multiply-adds of a forward pass below which a second thread pays off little or not at all. Where
 # the cores are busy it costs much: each of a hundred operations of a step waits for both threads.
@@ -34,6 +32,8 @@ def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
     of loky. A forked one would also wait forever for the threads of its parent. Large passes use
     the number in the environment variable AUXCST_NUM_THREADS, except in forks.
     """
+    import torch  # late, because the rule needs no torch
+
     before = torch.get_num_threads()
     wanted = _threads(multiplications, before)
     if wanted == before:
@@ -57,15 +57,6 @@ def _threads(multiplications: float, usual: int) -> int:
         return int(named)
     is_main = threading.current_thread() is threading.main_thread()
     return usual if is_main and not current_process().daemon else 1  # as workers of loky are
-
-
-def multiplications_per_row(module: nn.Module) -> float:
-    """Multiply-adds of a forward pass; infinite with convolutions, which reuse each weight."""
-    n_multiplications = 0.0
-    for part in module.modules():
-        for parameter in part.parameters(recurse=False):
-            n_multiplications += math.inf if hasattr(part, "kernel_size") else parameter.numel()
-    return n_multiplications
 
 
 # ------------------------------------------------------------------------ other libraries

@@ -29,14 +29,8 @@ ORDER = [
 
 # What an estimator's file may import of its own folder.
 STEPS = {
-    "base",
-    "calibration",
-    "continuing",
-    "decision",
-    "export",
-    "fit_steps",
-    "parameters",
-    "prediction",
+    *("base", "bayes_decision", "calibration", "continuing", "decision", "export", "fit_steps"),
+    *("parameters", "prediction"),
 }
 BUILT_ON_OTHERS = {"members": {"table_models", "mlp"}, "ensemble": {"members"}}
 

@@ -21,12 +21,8 @@ from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._estimators.table_models import TableBoosting
-from auxcst_sklearn._training.threads import (
-    FEWEST_MULTIPLICATIONS,
-    multiplications_per_row,
-    one_blas_thread,
-    thread_limit,
-)
+from auxcst_sklearn._training.devices import multiplications_per_row
+from auxcst_sklearn._training.threads import FEWEST_MULTIPLICATIONS, one_blas_thread, thread_limit
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import QUICK, small_mlp
 
