@@ -85,7 +85,7 @@ def as_floats(values: NDArray[Any]) -> NDArray[Any]:
     return without_gaps(values).astype(np.float64) if values.dtype.kind == "O" else values
 
 
-def decoded(column: Any) -> Any:
+def decode(column: Any) -> Any:
     """A column; of Arrow without a dictionary, in which numpy reads gaps as values."""
     kind: Any = getattr(column, "type", None)
     return column.cast(kind.value_type) if hasattr(kind, "index_type") else column
@@ -283,7 +283,7 @@ def check_labels(
     """
     check_no_mask(y, name)
     try:
-        labels = np.asarray(decoded(on_host(y)))
+        labels = np.asarray(decode(on_host(y)))
     except (TypeError, ValueError):  # ragged lists, which raise an error elsewhere
         return
     if isinstance(y, list | tuple) and labels.dtype.kind == "U":  # a gap is the text "nan"

@@ -241,7 +241,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         if data.groups is not None:
             own["groups"] = data.groups
         if data.kind != "matrix" and takes_costs(classifier):
-            own["cost"] = data.labelled()
+            own["cost"] = data.with_labels()
         names = {name: name for name in own} if routes else fit_arguments(classifier)
         fit_params |= {names[name]: value for name, value in own.items() if name in names}
         if not routes:

@@ -32,7 +32,7 @@ def continue_net(
 ) -> CostNet:
     """A copy of a net, with its optimizer, for a training that continues with these rows."""
     _check_cost_network(estimator, net.criterion_.loss, data)
-    net = net.copied()
+    net = net.copy_for_training()
     _use_callbacks(net, list(estimator.callbacks or []))
     net.verbose = int(estimator.verbose) if processes().rank == 0 else 0
     net.batch_size = plan.batch_size

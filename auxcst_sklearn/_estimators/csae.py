@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from torch.nn.utils import parameters_to_vector
 
 from .._inputs.arrays import NumberPreprocessor
-from .._training.batches import Rows, shuffled
+from .._training.batches import Rows, shuffled_batches
 from .._training.loop import Training
 from .._training.net import CostNet
 from .._training.processes import report
@@ -273,7 +273,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         optimizer = net.optimizer(*args, **{**kwargs, "lr": float(self.pretrain_learning_rate)})
         noise = torch.Generator(net.device).manual_seed(draw_seed(rng))
         generator = torch.Generator().manual_seed(draw_seed(rng))
-        batches = shuffled([rows], net.batch_size, [generator])
+        batches = shuffled_batches([rows], net.batch_size, [generator])
         history = []
         for epoch in range(1, self.pretrain_epochs + 1):
             sums = torch.zeros(2, device=net.device)

@@ -117,7 +117,7 @@ class DecisionMixin(ClassifierMixin):
             probability = self._with_prior(probability, prior)
         if cost is not None:
             costs = read_costs(cost, "cost", WHEN_DECIDING, len(probability))
-            return expected_cost(probability, costs.aligned(self.classes_, self.decisions_))
+            return expected_cost(probability, costs.align(self.classes_, self.decisions_))
         return self._expected_cost(X, probability)
 
     @property
@@ -142,13 +142,13 @@ class DecisionMixin(ClassifierMixin):
         n, axes, owner = len(probability), (self.classes_, self.decisions_), type(self).__name__
         size = max(1, MATRICES_BYTES // (8 * len(self.classes_) * len(self.decisions_)))
         if n <= size:
-            return expected_cost(probability, costs_of(function, X, n, owner).aligned(*axes))
+            return expected_cost(probability, costs_of(function, X, n, owner).align(*axes))
         (rows,) = indexable(sliceable(X))
         expected = []
         for at in gen_batches(n, size):
             p = probability[at]
             costs = costs_of(function, _safe_indexing(rows, at), len(p), owner)
-            expected.append(expected_cost(p, costs.aligned(*axes)))
+            expected.append(expected_cost(p, costs.align(*axes)))
         return np.concatenate(expected)
 
     def _warn_of_costs_in_use(self) -> None:

@@ -84,7 +84,7 @@ class DecisionModule(nn.Module):
     def forward(self, x: Tensor | dict[str, Tensor]) -> list[Tensor]:
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
         (net,) = self.net
-        sets: Any = (x,) if isinstance(x, dict) else self._prepared(x).unsqueeze(0)
+        sets: Any = (x,) if isinstance(x, dict) else self._prepare(x).unsqueeze(0)
         output = net.forward_ensemble(sets, self.module)
         loss, statistics = net.criterion_.loss, net.statistics
         results = [statistics.to_currency(loss.to_cost(output, statistics).mean(dim=0).double())]
@@ -96,7 +96,7 @@ class DecisionModule(nn.Module):
             results.append(statistics.to_currency(matrices.double()))
         return results
 
-    def _prepared(self, x: Tensor) -> Tensor:
+    def _prepare(self, x: Tensor) -> Tensor:
         """Rows in the form of the network's input; uint8 images stay uint8."""
         x = self.rows(x)
         if self.integers and (torch.compiler.is_compiling() or not x.is_floating_point()):

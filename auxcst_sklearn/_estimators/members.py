@@ -279,6 +279,6 @@ def fresh_member(
             axes = sample.classes, sample.decisions
             changed["cost_matrix"] = LabelledCosts(sample.costs, *axes)
         else:
-            fit_params = {**fit_params, "cost": sample.labelled()}
+            fit_params = {**fit_params, "cost": sample.with_labels()}
     member.set_params(**changed)  # A FrozenEstimator returns None.
     return member, fit_params

@@ -150,13 +150,13 @@ class TableLogistic(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities."""
-        return self.model_.predict_proba(self._encoded(X))
+        return self.model_.predict_proba(self._encode(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable labels."""
-        return self.model_.predict(self._encoded(X))
+        return self.model_.predict(self._encode(X))
 
-    def _encoded(self, X: Any) -> Any:
+    def _encode(self, X: Any) -> Any:
         refuse_times(X)
         return self.encoder_.transform(X)
 

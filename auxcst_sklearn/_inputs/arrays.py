@@ -22,8 +22,8 @@ from .._checks.lazy_rows import (
     PLAIN_VALUES,
     bounds_of,
     check_resolution,
+    convert_rows,
     exceeds_float32,
-    prepared,
     row_order,
 )
 from ..modules._images import TRANSFORMS, ImageLayer
@@ -83,20 +83,19 @@ class Preprocessor:
     name: str  # of the class of the estimator
     fitted_shape: tuple[int, ...]  # of a sample in the training
 
-    def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+    def validate(self, estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
         """Rows, and labels if given, as arrays; `reset` sets the features of the estimator."""
-        alone = isinstance(y, str) and not reset and self.is_categorical is None
+        alone = not y and not reset and self.is_categorical is None
         validated = plain_rows(estimator, X) if alone else None
         if validated is None:
             check_frame(X)
-            X, y = on_host(X), on_host(y)
             with numpy_arrays():
-                validated = self._as_arrays(estimator, X, y, reset)
+                validated = self._as_arrays(estimator, *map(on_host, (X, *y)), reset=reset)
         rows, *labels = validated if isinstance(validated, tuple) else (validated,)
         if rows.dtype.kind == "O":  # of a DataFrame with categories
             rows = as_floats(rows)
         if self.converts:
-            rows = self._converted(rows, reset)
+            rows = self._convert(rows, reset)
         if reset:
             self.name, self.fitted_shape = type(estimator).__name__, rows.shape[1:]
         self.check(rows)
@@ -110,12 +109,12 @@ class Preprocessor:
                 f"samples of shape {self.fitted_shape}; expected the same."
             )
 
-    def _as_arrays(self, estimator: Any, X: Any, y: Any, reset: bool) -> Any:
+    def _as_arrays(self, estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
         """The arrays of scikit-learn's validation, in any type of numbers."""
         return validate_data(
             estimator,
             X,
-            y,
+            *y,
             reset=reset,
             accept_sparse="csr",
             dtype="numeric",
@@ -123,13 +122,13 @@ class Preprocessor:
             allow_nd=self.allow_nd,
         )
 
-    def _converted(self, rows: Any, reset: bool) -> Any:
+    def _convert(self, rows: Any, reset: bool) -> Any:
         """Rows in one of the types that the network reads."""
         if reset:
             check_resolution(rows)
         if rows.dtype in self.dtypes:
             return rows
-        return prepared(rows, as_float32)
+        return convert_rows(rows, as_float32)
 
     def learn(self, X: Any, *, stream: bool, scaling: str = "none", n_bins: int = 0) -> None:
         """Learn from the training rows what `transform` and `make_module` need; here nothing."""
@@ -211,20 +210,20 @@ class ImagePreprocessor(Preprocessor):
         self.image_shape, self.channels_last = image_shape, channels_last
         self.augmentation, self.convolved = augmentation, convolved
 
-    def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+    def validate(self, estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
         # Scikit-learn compares only one dimension. A list has no shape before.
         shape = getattr(X, "shape", ())[1:]
         if not reset and shape and max(len(shape), len(self.fitted_shape)) > 1:
             Preprocessor.check(self, X)
-        return super().validate(estimator, X, y, reset=reset)
+        return super().validate(estimator, X, *y, reset=reset)
 
-    def _converted(self, rows: Any, reset: bool) -> Any:
+    def _convert(self, rows: Any, reset: bool) -> Any:
         if exceeds_float32(rows):  # they stay integers, for modules that take integers
             if reset:
                 check_resolution(rows)
-            rows = prepared(rows, partial(np.asarray, dtype=np.int64), np.int64)
+            rows = convert_rows(rows, partial(np.asarray, dtype=np.int64), np.int64)
         else:
-            rows = super()._converted(rows, reset)
+            rows = super()._convert(rows, reset)
         if reset:
             self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
             self.dtype = _dtype_of(rows)

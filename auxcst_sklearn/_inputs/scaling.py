@@ -184,7 +184,7 @@ class Scaling:
         scaled = np.empty(X.shape, np.float32)
         with np.errstate(over="ignore"):  # found below
             for part in row_blocks(X):
-                rows = self.scaled(X[part].toarray() if sparse.issparse(X) else X[part])
+                rows = self.scale_rows(X[part].toarray() if sparse.issparse(X) else X[part])
                 if has_nan:
                     rows = np.where(np.isnan(rows) & ~keep, self.fill, rows)
                 scaled[part] = rows
@@ -192,11 +192,11 @@ class Scaling:
             assert_all_finite(scaled, allow_nan=True, input_name="X")
         return scaled
 
-    def scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def scale_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Rows in float64, after scaling."""
         scaled: NDArray[Any] = (rows - self.center) / self.scale  # float64, whatever the rows are
         if self.has_heavy:
-            scaled[:, self.heavy] = _clipped(scaled[:, self.heavy])
+            scaled[:, self.heavy] = _clip(scaled[:, self.heavy])
         for i, j in enumerate(self.columns_ranked):
             scaled[:, j] = np.interp(rows[:, j], self.quantiles[:, i], self.scores[:, i])
         return scaled
@@ -212,7 +212,7 @@ def as_float32(X: Any) -> Any:
     return X
 
 
-def _clipped(scaled: NDArray[Any]) -> NDArray[Any]:
+def _clip(scaled: NDArray[Any]) -> NDArray[Any]:
     """Scaled values, clipped softly."""
     return scaled / np.hypot(1, scaled / OUTLYING)
 
@@ -255,7 +255,7 @@ def scaling_of(statistics: FeatureStatistics, which: str) -> Scaling:
         center, scale, heavy, ranked, quantiles, scores, np.zeros(d), statistics.sparse
     )
     if not statistics.sparse:
-        scaling.fill = scaling.scaled(statistics.quartiles[[1]])[0]
+        scaling.fill = scaling.scale_rows(statistics.quartiles[[1]])[0]
     return scaling
 
 
@@ -282,7 +282,7 @@ def _merge(
     """Mask of features of several scales, of which one scale makes frequent values almost equal."""
     quantiles = statistics.quantiles
     far = z = (quantiles - mean) / np.where(deviation > 0, deviation, 1.0)
-    z = np.where(heavy, _clipped(z), z)
+    z = np.where(heavy, _clip(z), z)
     even, scaled, resolution = quantiles[IS_EVEN], z[IS_EVEN], rounding_of(quantiles)
     differ = even[6:-2] - even[2:-6] > resolution
     inside = differ & (scaled[8:] - scaled[:-8] < MERGED)

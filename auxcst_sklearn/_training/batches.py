@@ -105,7 +105,7 @@ class Rows:
         fold, i = self.fold
         return fold[number] != i
 
-    def gathered(self, index: np.ndarray, weight: np.ndarray) -> Rows:
+    def gather(self, index: np.ndarray, weight: np.ndarray) -> Rows:
         """Some of the rows, copied, each counted `weight` times."""
         x, target = self[torch.from_numpy(index)]
         counted = torch.from_numpy(weight.astype(np.float32)).to(target.label.device)
@@ -127,9 +127,9 @@ class Rows:
         size = max(map(len, parts))
         if min(map(len, parts)) == size:
             return [*map(self.part, parts)]
-        return [self._padded(index, size) for index in parts]
+        return [self._pad(index, size) for index in parts]
 
-    def _padded(self, index: np.ndarray, size: int) -> Rows:
+    def _pad(self, index: np.ndarray, size: int) -> Rows:
         others = np.setdiff1d(np.arange(len(self)), index)[: size - len(index)]
         padded = self.part(np.concatenate([index, others]))
         weight = torch.ones(len(self.label)) if self.weight is None else self.weight.clone()
@@ -334,7 +334,7 @@ class _Queue:
         return torch.cat(xs), join_targets(targets)
 
 
-def shuffled(
+def shuffled_batches(
     sets: Sequence[Rows], size: int, generators: Sequence[torch.Generator], *more: Any
 ) -> Batches:
     """The shuffled batches of an epoch."""

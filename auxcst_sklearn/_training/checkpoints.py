@@ -173,11 +173,13 @@ class Checkpoints:
 
 
 def _without_numpy(value: Any) -> Any:
-    """A state with Python's numbers, because files without code contain no others."""
+    """A state with tensors and Python's numbers, because files without code contain no others."""
     if isinstance(value, dict):
         return {key: _without_numpy(item) for key, item in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(_without_numpy, value))
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value)
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -190,13 +192,13 @@ def get_state(training: Any) -> dict[str, Any]:
         "attributes": plain_attributes(net.module_),
         "optimizer": net.optimizer_.state_dict(),
         "generators": [g.get_state() for g in (*net.generators, net.device_generator)],
-        "history": _plain(net.history[training.n_before :]),
+        "history": list(net.history[training.n_before :]),
         "average": average and {"weights": average.average, "step": average.step},
         "stop": stop
         and {
             "best": [torch.stack(tensors) for tensors in zip(*stop.best)],
             "attributes": stop.attributes,
-            **{name: _stored(getattr(stop, name)) for name in stop.counts},
+            **{name: getattr(stop, name) for name in stop.counts},
         },
         "stopped": stop is not None and not stop.running,
     }
@@ -225,19 +227,6 @@ def set_state(training: Any, state: dict[str, Any]) -> None:
         for name in stop.counts:
             value = state["stop"][name]
             setattr(stop, name, value.numpy() if isinstance(value, torch.Tensor) else value)
-
-
-def _stored(value: Any) -> Any:
-    """A number, or an array as a tensor."""
-    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
-
-
-def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records with plain numbers, and without records of batches."""
-    return [
-        {name: getattr(value, "item", lambda v=value: v)() for name, value in record.items()}
-        for record in records
-    ]
 
 
 # --------------------------------------------------------------------- what identifies a fit

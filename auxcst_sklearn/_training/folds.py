@@ -93,7 +93,7 @@ def _sample_out(
         label, n_folds, share, size, random_state=seed, groups=data.groups, of_row=of_row
     )
     fold = torch.from_numpy(sampled.of_row)
-    sample = rows.gathered(np.concatenate(sampled.rows), np.concatenate(sampled.weight))
+    sample = rows.gather(np.concatenate(sampled.rows), np.concatenate(sampled.weight))
     ends = np.cumsum([len(part) for part in sampled.rows])[:-1]
     held_out = sample.held_out(np.split(np.arange(len(sample)), ends))
     numbers = [i % n_folds for i in range(n_networks)]

@@ -23,7 +23,7 @@ from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
 from ..losses._sample_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork, copy_of
-from .batches import Batches, Rows, shuffled
+from .batches import Batches, Rows, shuffled_batches
 from .devices import densify, free_memory, largest_output, multiplications_per_row
 from .geometric_mean import MANY_CLASSES
 from .plan import rows_by_memory
@@ -154,7 +154,7 @@ class CostNet(NeuralNet):
 
     def training_batches(self, sets: Sequence[Rows], group: Processes = ALONE) -> Batches:
         """Shuffled batches of every set of rows."""
-        return shuffled(sets, self.batch_size, self.generators, group)
+        return shuffled_batches(sets, self.batch_size, self.generators, group)
 
     def evaluation_batches(self, sets: Sequence[Rows], group: Processes = ALONE) -> Batches:
         """Large batches of every set of rows, in order."""
@@ -185,7 +185,7 @@ class CostNet(NeuralNet):
             if "train_loss" in record
         ]
 
-    def copied(self) -> CostNet:
+    def copy_for_training(self) -> CostNet:
         """A net of its own, with the same weights, optimizer state and history."""
         copied = CostNet(
             copy_of(self.module_),
@@ -268,13 +268,13 @@ class CostNet(NeuralNet):
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
-        return self.criterion_.loss.to_cost(self._tempered(output), self.statistics)
+        return self.criterion_.loss.to_cost(self._at_temperature(output), self.statistics)
 
     def probabilities(self, output: Tensor) -> Tensor:
         """Class probabilities from the output layer, after the temperature."""
-        return self.criterion_.loss.probabilities(self._tempered(output))
+        return self.criterion_.loss.probabilities(self._at_temperature(output))
 
-    def _tempered(self, output: Tensor) -> Tensor:
+    def _at_temperature(self, output: Tensor) -> Tensor:
         if self.temperature == 1:
             return output
         return self.criterion_.loss.with_temperature(output, self.temperature)

@@ -134,7 +134,7 @@ def read_of_model(
     return model, X, read_scored(X, y, cost, cost_matrix, sample_weight, owner=owner)
 
 
-def decided(estimator: Any, X: Any, known: Any) -> Any:
+def predict_by_costs(estimator: Any, X: Any, known: Any) -> Any:
     """Predictions, by cost matrices of the samples if they are known when deciding."""
     last = final_estimator(estimator)
     # Without probabilities, costs of each sample decide nothing.

@@ -63,7 +63,7 @@ class Problem:
         **of_samples: Any,
     ) -> Problem:
         """Samples with class indices; without any costs every mistake costs 1."""
-        values = 1 - np.eye(len(classes)) if costs is None else costs.aligned(classes, decisions)
+        values = 1 - np.eye(len(classes)) if costs is None else costs.align(classes, decisions)
         kind: Kind = "matrix" if costs is None else costs.kind
         label = label.astype(np.int64, copy=False)
         return cls(label, classes, decisions, values, kind, **of_samples)
@@ -114,7 +114,7 @@ class Problem:
         """Expected cost of each decision (n, D) under class probabilities."""
         return expected_cost(probability, self.costs if self.is_known else self.matrix())
 
-    def labelled(self) -> LabelledCosts:
+    def with_labels(self) -> LabelledCosts:
         """The costs of samples with their labels, as a user would pass them as `cost`."""
         classes = self.classes if self.is_known else None
         return LabelledCosts.of_own(self.costs.view(), classes, self.decisions)
@@ -190,7 +190,7 @@ class Problem:
         samples replace the earlier ones, perhaps in another currency.
         """
         if not stream:
-            return self.statistics().completed(before)
+            return self.statistics().complete(before)
         offset, unit, values = before.offset, before.unit, self.values
         if (values > values.min(axis=1, keepdims=True)).any():
             share = len(self) / (len(self) + before.weight.sum())
@@ -198,7 +198,7 @@ class Problem:
             offset = (1 - share) * offset + share * own_offset
             unit = (1 - share) * unit + share * own_unit
         new = self.statistics((offset, unit))
-        return before.in_unit(offset, unit).updated(new, replaces=self.kind == "matrix")
+        return before.in_unit(offset, unit).update(new, replaces=self.kind == "matrix")
 
     def by_name(self) -> dict[str, Any]:
         """All that was given, by the name of the argument, for digests."""

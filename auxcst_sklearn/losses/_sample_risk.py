@@ -73,7 +73,7 @@ class SampleRisk(ProbabilisticLoss):
     def __call__(self, outputs: Tensor, target: Target) -> Tensor:
         logits, a, b = outputs.chunk(3, dim=-1)
         index = target.label.expand(b.shape[:-1]).unsqueeze(-1)
-        h = bounded(a + b.gather(-1, index))
+        h = bound(a + b.gather(-1, index))
         mean = self.above.to(outputs)[target.label]
         # Factors are learnt for costs above the cheapest prediction. These are not negative, as the
         # Poisson deviance needs.
@@ -141,18 +141,18 @@ def _class_means(data: Problem) -> tuple[Tensor, Tensor, Tensor]:
 # ------------------------------------------------------------ factors on mean costs
 
 
-def bounded(h: Tensor) -> Tensor:
+def bound(h: Tensor) -> Tensor:
     """Logarithms of factors, bounded."""
     return LARGEST_LOG_FACTOR * torch.tanh(h / LARGEST_LOG_FACTOR)
 
 
 def factored_costs(cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """The matrix ``cost_kj exp(bounded(a_j + b_k))`` of each row, (..., K, K)."""
-    return cost * bounded(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
+    """The matrix ``cost_kj exp(bound(a_j + b_k))`` of each row, (..., K, K)."""
+    return cost * bound(a.unsqueeze(-2) + b.unsqueeze(-1)).exp()
 
 
 def expected_costs(p: Tensor, cost: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Sum over the classes k of ``p_k cost_kj exp(bounded(a_j + b_k))``, for each row (n, K)."""
+    """Sum over the classes k of ``p_k cost_kj exp(bound(a_j + b_k))``, for each row (n, K)."""
 
     def expected(p: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return (p.unsqueeze(-1) * factored_costs(cost, a, b)).sum(dim=-2)

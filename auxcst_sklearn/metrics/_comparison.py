@@ -26,7 +26,7 @@ from .._checks.calls import error_context
 from .._checks.classifiers import probabilities
 from .._checks.data import as_labels, label_index, sliceable
 from .._checks.nesting import before_last, chain, final_estimator, fit_arguments, is_search, last_of
-from ..costs._evaluation import decided, function_of
+from ..costs._evaluation import function_of, predict_by_costs
 from ..costs._labels import columns_of
 from ..costs._problem import Problem, read_problem
 from ..costs._reading import CostFunction
@@ -154,7 +154,7 @@ def compare_costs(
     )
     function = cost_matrix if callable(cost_matrix) else None
     if function is not None:
-        cost, cost_matrix = data.labelled(), None
+        cost, cost_matrix = data.with_labels(), None
     constants = {f"always {label}": j for j, label in enumerate(data.decisions)}
     _check_names(models, [MOST_PROBABLE, *constants], baseline)
     folds = _folds(cv, data)
@@ -278,7 +278,7 @@ class _Task(NamedTuple):
             own = getattr(final_estimator(model), "cost_matrix", None)
             function_of(model)  # for its warning of an X that a pipeline changes
             is_known = own is None and data.is_known
-            made = decided(model, X, _safe_indexing(cost, test) if is_known else None)
+            made = predict_by_costs(model, X, _safe_indexing(cost, test) if is_known else None)
             made = as_labels(made, "predict", mixed=True)
             return label_index(made, data.decisions, name="predict")
         if not hasattr(model, "predict_proba"):

@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._checks.data import check_row_order
-from ..costs._evaluation import decided, decisions_of, mean_paid, read_scored, with_own_costs
+from ..costs._evaluation import (
+    decisions_of,
+    mean_paid,
+    predict_by_costs,
+    read_scored,
+    with_own_costs,
+)
 from ..costs._labels import find_labels
 from ..costs._reading import CostFunction
 from ._measures import mean_cost
@@ -96,7 +102,10 @@ class _CostScorer(_Scorer):
                 "them: BayesMinimumRiskClassifier(model, cost_matrix=function)."
             )
         costs = read_scored(None, y, source, None, sample_weight, owner="cost_scorer")
-        labels = {"y_true": y, "y_pred": decided(estimator, X, costs if costs.is_known else None)}
+        labels = {
+            "y_true": y,
+            "y_pred": predict_by_costs(estimator, X, costs if costs.is_known else None),
+        }
         axes = (estimator.classes_, decisions_of(estimator))
         return -mean_paid(labels, costs, None, *axes, sample_weight, of_model=True)
 
@@ -117,7 +126,9 @@ class _MatrixScorer(_Scorer):
         costs = read_scored(X, y, None, cost_matrix, sample_weight, classes, owner=repr(self))
         known = np.asarray(estimator.classes_)
         labels, decisions = find_labels(costs, known)
-        y_pred = estimator.predict(X) if decisions is labels else decided(estimator, X, None)
+        y_pred = (
+            estimator.predict(X) if decisions is labels else predict_by_costs(estimator, X, None)
+        )
         if classes is None and costs.decisions is None:
             classes = known
         predictions = {"y_true": y, "y_pred": y_pred}

@@ -82,7 +82,7 @@ def test_a_number_of_samples_at_once_that_the_user_set_stays_on_any_device(data)
     for model, may_grow in ((usual, True), (given, False)):
         net = pickle.loads(pickle.dumps(model.fit(*data))).net_
         assert net.may_grow is may_grow
-        assert net.copied().may_grow is may_grow
+        assert net.copy_for_training().may_grow is may_grow
     assert net.predict_rows == 7
 
 

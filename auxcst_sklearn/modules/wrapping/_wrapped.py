@@ -129,7 +129,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         """Whether the outputs of rows stay the same if each is cut to its length."""
         # Rows of one token are also tried: a maximum over positions reads padding only in short
         # rows.
-        rows, inputs.is_cut = torch.cat([rows, inputs.shortened(rows)]), False
+        rows, inputs.is_cut = torch.cat([rows, inputs.shorten(rows)]), False
         # Gates that start at zero would hide that a module reads padding, until training opens
         # them.
         with torch.no_grad(), torch.random.fork_rng(devices=[]), open_gates(self.body):
