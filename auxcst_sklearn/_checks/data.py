@@ -219,16 +219,13 @@ def sliceable(X: Any) -> Any:
 
 
 def check_weight(sample_weight: Any, like: Any) -> NDArray[np.float64] | None:
-    """Non-negative weights, one for each row of `like`; None for equal ones."""
+    """Weights, one for each row of `like`, some positive and none negative; None for equal ones."""
     if sample_weight is None:
         return None
     check_no_mask(sample_weight, "sample_weight")
-    weight = on_host(sample_weight)
-    return _check_sample_weight(weight, like, dtype=np.float64, ensure_non_negative=True)
-
-
-def check_some_weight(weight: NDArray[Any]) -> None:
-    """Raise an error for weights that are all zero, or whose sum is not finite."""
+    weight: NDArray[np.float64] = _check_sample_weight(
+        on_host(sample_weight), like, dtype=np.float64, ensure_non_negative=True
+    )
     with np.errstate(over="ignore"):
         total = weight.sum()
     if not np.isfinite(total):
@@ -241,6 +238,7 @@ def check_some_weight(weight: NDArray[Any]) -> None:
             "sample_weight is zero for every sample; some must be positive. Leave it out to weigh "
             "all samples alike."
         )
+    return weight
 
 
 # ----------------------------------------------------------------------------------- labels

@@ -60,10 +60,8 @@ class Rows:
         self.label = torch.from_numpy(data.label).to(device)
         self.cost = torch.from_numpy(data.values.astype(np.float32)).to(device)
         self.weight = self.matrices = None
-        if data.weight is not None:
-            weight = np.empty(len(data.weight), np.float32)  # without another copy in float64
-            np.divide(data.weight, data.weight.mean(), out=weight, casting="same_kind")
-            self.weight = torch.from_numpy(weight).to(device)
+        if (weight := data.relative_weight) is not None:
+            self.weight = torch.from_numpy(weight.astype(np.float32)).to(device)
         if data.is_known:
             self.matrices = torch.from_numpy(data.costs).to(device)
         self.per_class = data.kind == "matrix"

@@ -105,12 +105,6 @@ class CostNet(NeuralNet):
         """Multiply-adds of a forward pass of one row by all networks."""
         return multiplications_per_row(self.module_)
 
-    @property
-    def predict_rows(self) -> int:
-        """Samples of a batch without a gradient, under skorch's name for them."""
-        n_rows: int = self.iterator_valid__batch_size
-        return n_rows
-
     def rows_at_once(self, usual: int, n_rows: int, last: Callable[[slice], Tensor]) -> int:
         """Samples of a batch without a gradient: the usual number, or more if a GPU has memory.
 
@@ -158,8 +152,8 @@ class CostNet(NeuralNet):
 
     def evaluation_batches(self, sets: Sequence[Rows], group: Processes = ALONE) -> Batches:
         """Large batches of every set of rows, in order."""
-        most = EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes)
-        usual, n = max(1, min(max(self.batch_size, self.predict_rows), most)), len(sets[0])
+        most, n = EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes), len(sets[0])
+        usual = max(1, min(max(self.batch_size, self.iterator_valid__batch_size), most))
         if n > usual:
             usual = self.rows_at_once(usual, n, lambda last: sets[0][torch.arange(n)[last]][0])
         return Batches(sets, group.from_first(usual), group=group)
@@ -337,7 +331,7 @@ class CostNet(NeuralNet):
         n = X.shape[0]
         few = n <= PADDED_ROWS
         arrays: list[np.ndarray] = []
-        size = self.module_.even_rows if few else self.predict_rows
+        size = self.module_.even_rows if few else self.iterator_valid__batch_size
         lengths = None if few else self.module_.lengths(X)
         # Rows of similar length share a batch, which is cut to its longest row.
         order = None if lengths is None else lengths.argsort().numpy()

@@ -16,7 +16,6 @@ from .._checks.calls import warn
 from .._checks.data import (
     as_labels,
     check_row_order,
-    check_some_weight,
     check_weight,
     label_index,
     numpy_arrays,
@@ -61,8 +60,6 @@ def read_predictions(
     present = sorted_labels(y, *(predictions if is_unnamed else ()), name=" or ".join(labels))
     rows, columns = find_labels(costs, present, classes, decisions, of_model=of_model)
     weight = check_weight(sample_weight, y)
-    if weight is not None:
-        check_some_weight(weight)
     label = label_index(y, rows, name=true_name)
     data = Problem.of(label, rows, columns, costs, weight=weight)
     return data, [label_index(p, data.decisions, name=n) for n, p in zip(names, predictions)]

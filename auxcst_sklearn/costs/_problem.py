@@ -16,7 +16,6 @@ from .._checks.data import (
     check_groups,
     check_labels,
     check_row_order,
-    check_some_weight,
     check_weight,
     label_index,
     shorten,
@@ -151,7 +150,6 @@ class Problem:
         """
         if self.weight is None:
             return self
-        check_some_weight(self.weight)
         keep = self.is_weighted
         kept = self if keep.all() else self.part(keep)
         weight = np.asarray(kept.weight)
@@ -245,8 +243,6 @@ def read_problem(
     problem = replace(_with_labels(labels, costs, classes, decisions), X=rows)
     _warn_if_truth_is_not_cheapest(problem, costs)
     weight = check_weight(sample_weight, labels)
-    if weight is not None:
-        check_some_weight(weight)
     groups = None if groups is None else check_groups(groups, labels)
     return replace(problem, weight=weight, groups=groups)
 
