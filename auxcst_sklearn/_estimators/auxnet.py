@@ -14,7 +14,8 @@ from torch import nn
 
 from .._checks.calls import warn
 from .._checks.data import are_named
-from .._inputs.arrays import ImagePreprocessor, Preprocessor
+from .._inputs.arrays import Preprocessor
+from .._inputs.images import ImagePreprocessor
 from .._inputs.named import NamedPreprocessor
 from .._training.devices import densify
 from .._training.plan import NetworkFacts, Plan
@@ -33,7 +34,8 @@ from ..modules.wrapping import (
     make_body,
 )
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, NOT_NEGATIVE, POSITIVE, ImageParameters, NetworkSpec, alpha_of_layers
+from .network_steps import NetworkSpec
+from .parameters import COUNT, NOT_NEGATIVE, POSITIVE, ImageParameters, alpha_of_layers
 
 OTHER_NAMES = (
     "In skorch and Keras, learning_rate is lr, max_epochs epochs, validation_fraction "

@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import BaseEstimator, MetaEstimatorMixin, warning_once
 from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
-from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
+from .._checks.data import numpy_arrays, on_host, sliceable
+from .._checks.labels import as_labels, label_index
 from .._checks.nesting import fit_arguments, takes_costs
 from .._training.temperature import at_temperature
 from ..costs._problem import Problem

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
 from .._checks.classifiers import probabilities
-from .._checks.data import shorten
+from .._checks.labels import shorten
 from .._checks.nesting import chain
 from .._training.geometric_mean import MANY_CLASSES
 from .._training.temperature import HEATS, best_temperature, log_clipped, log_loss_of

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._inputs.arrays import ImagePreprocessor
+from .._inputs.images import ImagePreprocessor
 from .._training.plan import NetworkFacts
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, ImageParameters, NetworkSpec, alpha_of_layers, check_each
+from .network_steps import NetworkSpec
+from .parameters import COUNT, ImageParameters, alpha_of_layers, check_each
 
 
 @dataclass(eq=False, repr=False)

@@ -19,7 +19,8 @@ from ..costs._reading import Kind
 from ..costs._statistics import CostStatistics
 from ..losses import Loss, ProbabilisticLoss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
-from .parameters import NetworkSteps, alpha_of_layers, check_net_params
+from .network_steps import NetworkSteps
+from .parameters import alpha_of_layers, check_net_params
 
 
 def continue_net(

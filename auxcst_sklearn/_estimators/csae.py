@@ -21,7 +21,8 @@ from .._training.torch_modes import draw_seed, seeded
 from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
-from .parameters import COUNT, POSITIVE, SHARE, NetParameters, NetworkSpec, check_each, per_layer
+from .network_steps import NetworkSpec
+from .parameters import COUNT, POSITIVE, SHARE, NetParameters, check_each, per_layer
 
 _BETA = Interval(Real, 0, 1, closed="both")
 

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import ClassifierMixin, warn
 from .._checks.classifiers import check_frequencies
-from .._checks.data import check_row_order, numpy_arrays, on_host, shorten, sliceable
+from .._checks.data import check_row_order, numpy_arrays, on_host, sliceable
+from .._checks.labels import shorten
 from ..costs._evaluation import decisions_of, mean_paid, read_scored
 from ..costs._labels import columns_of
 from ..costs._problem import expected_cost

@@ -274,24 +274,24 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
             members = check_members(self._members)
             self._validate_names([name for name, _ in self._members])
             of_samples = {"sample_weight": sample_weight, "groups": groups}
-            sample, prior = self._read_problem(X, y, cost, **of_samples)
-            members = default_for(members, len(sample.classes))
-            sample = replace(sample, X=self._validate_rows(X, reset=True))
-            check_consistent_length(sample.X, sample.labels)
-            passed = self._route(members, sample.weight, fit_params)
+            data, prior = self._read_problem(X, y, cost, **of_samples)
+            members = default_for(members, len(data.classes))
+            data = replace(data, X=self._validate_rows(X, reset=True))
+            check_consistent_length(data.X, data.labels)
+            passed = self._route(members, data.weight, fit_params)
             own_folds: list[Fold] | None = None  # for a number of folds
             if not (self.cv is None or isinstance(self.cv, Integral)):
-                own_folds = folds_of(self.cv, sample, one=False)
-            sample, passed, own_folds = with_weight(sample, passed, own_folds)
+                own_folds = folds_of(self.cv, data, one=False)
+            data, passed, own_folds = with_weight(data, passed, own_folds)
             rng = check_random_state(self.random_state)
-            used_folds = self._random_folds(sample, rng) if own_folds is None else own_folds
-            used_folds = folds_with_all_classes(used_folds, sample.labels)
+            used_folds = self._random_folds(data, rng) if own_folds is None else own_folds
+            used_folds = folds_with_all_classes(used_folds, data.labels)
             ready = [
-                Member(name, *fresh_member(member, passed[name], sample, rng))
+                Member(name, *fresh_member(member, passed[name], data, rng))
                 for name, member in members
             ]
-            fitted, held_out = fit_members(ready, sample, used_folds, self.n_jobs, self.verbose)
-            weights, losses = learn_weights(fitted, held_out, sample, used_folds)
+            fitted, held_out = fit_members(ready, data, used_folds, self.n_jobs, self.verbose)
+            weights, losses = learn_weights(fitted, held_out, data, used_folds)
             self.estimator_weights_, self.held_out_losses_ = weights, losses
             trios = zip(ready, weights, fitted)
             kept = {member.name: model if share > 0 else DROP for member, share, model in trios}
@@ -299,9 +299,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
             self.estimators_ = [model for model in kept.values() if not is_dropped(model)]
             self.cost_estimators_ = cost_estimators(fitted)
             reasons = [*map(reweighting, fitted)]
-            has_weights = sample.weight is not None
+            has_weights = data.weight is not None
             reasons += [weights_elsewhere(has_weights, params) for params in passed.values()]
-            self._set_costs(sample, prior, next(filter(None, reasons), None))
+            self._set_costs(data, prior, next(filter(None, reasons), None))
         return self
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
@@ -341,8 +341,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
                 )
         return {name: dict(known) for name, _ in members}
 
-    def _random_folds(self, sample: Problem, rng: np.random.RandomState) -> list[Fold]:
-        label, groups = sample.label, sample.groups
+    def _random_folds(self, data: Problem, rng: np.random.RandomState) -> list[Fold]:
+        label, groups = data.label, data.groups
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
         drawn = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
         # By default as many as the networks, each of which holds one out.

@@ -17,14 +17,8 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._checks.calls import error_context
-from .._checks.data import (
-    as_labels,
-    check_labels,
-    check_row_order,
-    check_weight,
-    label_index,
-    shorten,
-)
+from .._checks.data import check_row_order, check_weight
+from .._checks.labels import as_labels, check_labels, label_index, shorten
 from .._inputs.arrays import Preprocessor
 from .._training.batches import Rows
 from .._training.folds import draw_folds, share_given
@@ -41,7 +35,8 @@ from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
 from ..modules._network import ClassAndCostNetwork
-from .parameters import NetworkSpec, NetworkSteps, check_net_params
+from .network_steps import NetworkSpec, NetworkSteps
+from .parameters import check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
 Data = tuple[Problem, "Problem | None", Preprocessor]
@@ -56,7 +51,7 @@ def validate(
     sample_weight: Any = None,
     cost: Any = None,
     groups: Any = None,
-    validation: Sequence[Any] | None = None,
+    of_validation: Sequence[Any] | None = None,
     classes: Any = None,
     resume: bool = False,
     *,
@@ -64,7 +59,7 @@ def validate(
 ) -> Data:
     """Rows and labels as arrays, with costs in currency; with `resume`, classes must not change.
 
-    `validation` are X, y, costs and weights of a validation set.
+    `of_validation` are X, y, costs and weights of a validation set.
     """
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
     decisions = estimator.decisions
@@ -94,8 +89,9 @@ def validate(
             f"The costs have the columns {shorten(data.decisions)}, but training continues "
             f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
         )
-    held_out = None if validation is None else _validation_set(estimator, inputs, data, *validation)
-    return data, held_out, inputs
+    if of_validation is None:
+        return data, None, inputs
+    return data, _validation_set(estimator, inputs, data, *of_validation), inputs
 
 
 def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
@@ -133,15 +129,15 @@ def _validation_set(
         owner = type(estimator).__name__
         source = read_source(cost, estimator.cost_matrix, len(label), X, owner)
         axes = training.classes, training.decisions
-        held_out = Problem.of(label, *axes, source, X=rows, weight=check_weight(weight, rows))
-    if training.is_known != held_out.is_known:
+        validation = Problem.of(label, *axes, source, X=rows, weight=check_weight(weight, rows))
+    if training.is_known != validation.is_known:
         dimensions = 3 if training.is_known else 2
         raise ValueError(
             f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
             "the same, because a matrix for each sample decides, and a cost vector does not. "
             "Pass the row of the true class, or the matrix, of each sample in both."
         )
-    return held_out
+    return validation
 
 
 # ---------------------------------------------------------------------------------- plan
@@ -224,7 +220,7 @@ def make_net(
     starts = loss.start_bias(counted), aux_loss.start_bias(counted)
     if estimator._may_add_cost_network:
         loss = for_sample_costs(loss, data, stream=plan.stream)
-    spec = NetworkSpec(plan, inputs, inputs.sample(data.X), n_outputs)
+    spec = NetworkSpec(plan, inputs, inputs.rows_to_try(data.X), n_outputs)
     seeds = np.array([draw_seed(rng) for _ in range(plan.n_networks)])
     with seeded(int(seeds[0])):
         module, alpha = estimator._make_networks(spec, seeds.tolist())

@@ -17,13 +17,13 @@ from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
 from ..modules._tables import FeatureInput
 from .base import BaseCostSensitiveNet
+from .network_steps import NetworkSpec
 from .parameters import (
     COUNT,
     NOT_NEGATIVE,
     POSITIVE,
     SHARE,
     AuxParameters,
-    NetworkSpec,
     alpha_of_layers,
     check_each,
     per_layer,

@@ -81,7 +81,7 @@ class NamedPreprocessor(Preprocessor):
                 )
         return arrays
 
-    def sample(self, rows: Any) -> Any:
+    def rows_to_try(self, rows: Any) -> Any:
         """Rows of several lengths, on which a module shows how it reads its mask."""
         rows = rows[:SAMPLED]
         lengths = self.layout.lengths(rows) if self.layout.masks else None

@@ -57,7 +57,7 @@ class FeatureStatistics:
             self.count, self.mean, self.var = np.zeros((3, d))
             self.low, self.high = np.full((2, d), [[np.inf], [-np.inf]])
             self.quantiles = np.zeros((len(SHARES), d))
-            self.sample = _Sample(d)
+            self.some_rows = _RandomRows(d)
         for part in row_blocks(X):  # without a copy of all rows
             rows = X[part]
             if sparse.issparse(rows) and self.sparse:
@@ -70,8 +70,8 @@ class FeatureStatistics:
         if not self.sparse:
             constant = self.low == self.high  # whose moments have errors of rounding
             self.mean[constant], self.var[constant] = self.low[constant], 0.0
-            if self.sample.n_rows > GROWTH * self.sample.n_rows_before:
-                self.quantiles = self.sample.quantiles(self.mean)
+            if self.some_rows.n_rows > GROWTH * self.some_rows.n_rows_before:
+                self.quantiles = self.some_rows.quantiles(self.mean)
         return self
 
     @property
@@ -96,7 +96,7 @@ class FeatureStatistics:
         if self.categorical is not None:
             rows[:, self.categorical] = np.nan
         if not self.sparse:
-            self.sample.add(rows)
+            self.some_rows.add(rows)
         self.low = np.fmin(self.low, np.fmin.reduce(rows))
         self.high = np.fmax(self.high, np.fmax.reduce(rows))
         known = ~np.isnan(rows)
@@ -114,7 +114,7 @@ class FeatureStatistics:
         self.count = self.count + count
 
 
-class _Sample:
+class _RandomRows:
     """All rows, or a random sample of them, whatever their order and blocks.
 
     Every row draws a random key; those with the smallest keys are kept.

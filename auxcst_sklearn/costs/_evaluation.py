@@ -13,14 +13,8 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
 from .._checks.calls import warn
-from .._checks.data import (
-    as_labels,
-    check_row_order,
-    check_weight,
-    label_index,
-    numpy_arrays,
-    sorted_labels,
-)
+from .._checks.data import check_row_order, check_weight, numpy_arrays
+from .._checks.labels import as_labels, label_index, sorted_labels
 from .._checks.nesting import chain, final_estimator, last_step
 from ._labels import find_labels, own_classes, warn_of_lost_order
 from ._problem import Problem

@@ -12,14 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks.calls import warn
-from .._checks.data import (
-    check_groups,
-    check_labels,
-    check_row_order,
-    check_weight,
-    label_index,
-    shorten,
-)
+from .._checks.data import check_row_order, check_weight
+from .._checks.labels import check_groups, check_labels, label_index, shorten
 from .._checks.lazy_rows import pick
 from ._labelled import LabelledCosts
 from ._labels import columns_of, find_labels, warn_of_lost_order

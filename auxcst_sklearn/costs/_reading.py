@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from .._checks.data import LABEL_REMEDY, is_frame, plain_array, plain_labels, same_labels, shorten
+from .._checks.data import is_frame, plain_array
+from .._checks.labels import LABEL_REMEDY, plain_labels, same_labels, shorten
 from ._labelled import LabelledCosts
 
 Kind = Literal["matrix", "matrices", "vectors"]

@@ -24,7 +24,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks.calls import error_context
 from .._checks.classifiers import probabilities
-from .._checks.data import as_labels, label_index, sliceable
+from .._checks.data import sliceable
+from .._checks.labels import as_labels, label_index
 from .._checks.nesting import before_last, chain, final_estimator, fit_arguments, is_search, last_of
 from ..costs._evaluation import function_of, predict_by_costs
 from ..costs._labels import columns_of

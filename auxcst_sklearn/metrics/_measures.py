@@ -11,7 +11,8 @@ from scipy.special import stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._checks.calls import warn
-from .._checks.data import check_groups, check_row_order
+from .._checks.data import check_row_order
+from .._checks.labels import check_groups
 from ..costs._evaluation import mean_paid, read_predictions
 
 

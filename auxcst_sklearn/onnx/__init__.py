@@ -18,7 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 from skorch.helper import SliceDict
 
-from .._checks.data import are_named, is_frame, shorten
+from .._checks.data import are_named, is_frame
+from .._checks.labels import shorten
 from .._checks.nesting import before_last
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes_decision import BayesDecisionMixin

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import ConfusionMatrixDisplay
 
-from .._checks.data import as_labels, label_index
+from .._checks.labels import as_labels, label_index
 from ..costs._evaluation import decisions_of, predict_by_costs, read_of_model, read_predictions
 from ..costs._labels import own_classes
 from ._drawing import amount

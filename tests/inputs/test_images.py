@@ -9,7 +9,7 @@ from skorch.callbacks import Callback
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
-from auxcst_sklearn._inputs.arrays import resolve_image_shape
+from auxcst_sklearn._inputs.images import resolve_image_shape
 from tests.factories import small_cnn
 
 
