@@ -22,8 +22,7 @@ from .._training.net import CostNet
 from .._training.plan import Plan, parameters_of_net
 from .._training.processes import distributed_fit, processes, report
 from .._training.state import FORMAT, check_format, from_state, to_state, without_training_state
-from .._training.threads import thread_limit
-from .._training.torch_modes import draw_seed, neutral_torch_modes
+from .._training.torch_modes import draw_seed, neutral_torch_modes, thread_limit
 from ..costs._problem import Fold, Problem
 from ..costs._statistics import CostStatistics
 from .continuing import check_block, check_stream, continue_net

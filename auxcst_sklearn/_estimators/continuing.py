@@ -68,8 +68,7 @@ def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
             f"alpha={alpha!r} has heads on other layers than in the first call, {before}; expected "
             "positive weights for the same layers. Call fit to begin anew."
         )
-    objective.alpha_of_layers = now
-    objective.alphas[:-1, 0] = objective.alphas.new_tensor([weight for weight in now if weight])
+    objective.weigh(now)
 
 
 def _check_cost_network(estimator: NetworkSteps, loss: Loss, data: Problem) -> None:

@@ -32,7 +32,7 @@ from ..costs._evaluation import decisions_of
 from ..costs._problem import Fold, Problem, read_problem
 from ..costs._reading import read_source
 from ..costs._statistics import CostStatistics
-from ..losses import LOSSES, LayerWiseLoss, Loss
+from ..losses import LOSSES, LayerWiseLoss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
 from ..modules._network import ClassAndCostNetwork
 from .network_steps import NetworkSpec, NetworkSteps
@@ -215,11 +215,13 @@ def make_net(
     rng: np.random.RandomState,
 ) -> CostNet:
     """A new net with its losses; its networks differ in their weights."""
-    loss, aux_loss, n_outputs = _losses(estimator, data)
+    objective, n_outputs = _objective(estimator, data)
     counted = replace(statistics, weight=data.class_weight(data.weight))
-    starts = loss.start_bias(counted), aux_loss.start_bias(counted)
+    objective.bind(counted)
+    starts = objective.start_biases(counted)
     if estimator._may_add_cost_network:
-        loss = for_sample_costs(loss, data, stream=plan.stream)
+        objective.loss = for_sample_costs(objective.loss, data, stream=plan.stream)
+    loss = objective.loss
     spec = NetworkSpec(plan, inputs, inputs.rows_to_try(data.X), n_outputs)
     seeds = np.array([draw_seed(rng) for _ in range(plan.n_networks)])
     with seeded(int(seeds[0])):
@@ -246,9 +248,7 @@ def make_net(
         **net_params,
         "iterator_valid__batch_size": plan.predict_rows,
     }
-    objective = LayerWiseLoss(loss, aux_loss, [weight for weight in alpha if weight])
-    objective.alpha_of_layers = alpha
-    objective.bind(counted)
+    objective.weigh(alpha)
     net = CostNet(module, objective, statistics=statistics, **arguments)
     if plan.temperature is not None:
         net.temperature = plan.temperature
@@ -256,7 +256,7 @@ def make_net(
     return net
 
 
-def _losses(estimator: NetworkSteps, data: Problem) -> tuple[Loss, Loss, int]:
+def _objective(estimator: NetworkSteps, data: Problem) -> tuple[LayerWiseLoss, int]:
     """The losses of the output and of the heads, and the number of outputs of each."""
     both = estimator.loss, getattr(estimator, "aux_loss", None) or estimator.loss
     loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in both)
@@ -269,7 +269,7 @@ def _losses(estimator: NetworkSteps, data: Problem) -> tuple[Loss, Loss, int]:
             "same number, as of losses that both have class probabilities, or both have none. "
             "Leave aux_loss out."
         )
-    return loss, aux_loss, n_outputs
+    return LayerWiseLoss(loss, aux_loss, ()), n_outputs
 
 
 # -------------------------------------------------------------------------- the training

@@ -31,8 +31,7 @@ from .processes import ALONE, Processes, processes
 from .schedule import RATE_FACTOR
 from .state import FORMAT, check_format, from_state, saved_arguments, to_state
 from .temperature import SMALLEST
-from .threads import thread_limit
-from .torch_modes import neutral_torch_modes
+from .torch_modes import neutral_torch_modes, thread_limit
 
 # Up to this many rows are computed in batches of one size: the rounding of a product depends on its
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.

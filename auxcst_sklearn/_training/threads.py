@@ -1,65 +1,13 @@
-"""The threads of a computation: of torch, of linear algebra and of OpenMP."""
+"""The threads of numpy's, scipy's and scikit-learn's libraries; those of torch are its modes."""
 
 from __future__ import annotations
 
-import math
-import os
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from multiprocessing import context, current_process
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
-
-# Multiply-adds of a forward pass below which a second thread pays off little or not at all. Where
-# the cores are busy it costs much: each of a hundred operations of a step waits for both threads.
-FEWEST_MULTIPLICATIONS = 1e8
-
-# Environment variable with the number of threads for large networks.
-VARIABLE = "AUXCST_NUM_THREADS"
-
-# A process with another number was forked from this one, which has imported the module.
-_PROCESS = os.getpid()
-
-
-@contextmanager
-def thread_limit(multiplications: float = math.inf) -> Iterator[None]:
-    """Limit workers of a parallel run, and passes too small for two threads, to one thread.
-
-    The workers of joblib's threading and multiprocessing backends each see all cores, unlike those
-    of loky. A forked one would also wait forever for the threads of its parent. Large passes use
-    the number in the environment variable AUXCST_NUM_THREADS, except in forks.
-    """
-    import torch  # late, because the rule needs no torch
-
-    before = torch.get_num_threads()
-    wanted = _threads(multiplications, before)
-    if wanted == before:
-        yield
-        return
-    # Not with threadpoolctl: torch's own MKL ignores OpenMP once a number of threads has been set.
-    # In both libraries the limit applies to the calling thread only.
-    torch.set_num_threads(wanted)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _threads(multiplications: float, usual: int) -> int:
-    forked = isinstance(current_process(), getattr(context, "ForkProcess", ()))
-    is_fork = forked or os.getpid() != _PROCESS
-    if multiplications < FEWEST_MULTIPLICATIONS or is_fork:
-        return 1
-    if named := os.environ.get(VARIABLE):
-        return int(named)
-    is_main = threading.current_thread() is threading.main_thread()
-    return usual if is_main and not current_process().daemon else 1  # as workers of loky are
-
-
-# ------------------------------------------------------------------------ other libraries
 
 
 @cache

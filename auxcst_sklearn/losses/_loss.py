@@ -275,6 +275,19 @@ class LayerWiseLoss(nn.Module):
         self.loss = self.loss._for_statistics(statistics)
         self.aux_loss = self.loss if is_shared else self.aux_loss._for_statistics(statistics)
 
+    def start_biases(self, statistics: CostStatistics) -> tuple[Tensor, Tensor]:
+        """The initial biases of the output and of the auxiliary heads."""
+        start = self.loss.start_bias(statistics)
+        is_shared = self.loss is self.aux_loss
+        return start, start if is_shared else self.aux_loss.start_bias(statistics)
+
+    def weigh(self, alpha_of_layers: Sequence[float]) -> None:
+        """Set the weights of all layers; those of weight 0 have no head."""
+        self.alpha_of_layers = alpha_of_layers
+        weights = [weight for weight in alpha_of_layers if weight]
+        now = self.alphas.new_tensor([*weights, 1.0]).unsqueeze(1)
+        self.alphas = nn.Buffer(now, persistent=False)
+
     def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
         """Return the weighted sum of the heads' mean losses, and these losses.
 

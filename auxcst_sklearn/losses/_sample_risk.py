@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..costs._problem import Problem
@@ -43,7 +45,7 @@ class SampleRisk(ProbabilisticLoss):
         other means are kept, because the factors have been learnt for them; in a stream, whose
         first samples may be few, they are running means.
         """
-        above, level, new = _class_means(data)
+        above, level, new = _class_means(data.vectors(), data)
         # The share of the new samples in a running mean; it is 1 for a class that has not been seen
         # before.
         fraction = torch.where(new > 0, new / (self.seen + new), 0.0)
@@ -122,15 +124,15 @@ def for_sample_costs(loss: Loss, data: Problem, *, stream: bool) -> Loss:
     if not isinstance(loss, BayesRisk) or data.kind != "vectors":
         return loss
     vectors = data.vectors()
-    above, level, seen = _class_means(data)
+    above, level, seen = _class_means(vectors, data)
     excess = vectors - vectors.min(axis=1, keepdims=True)
     repeated = np.allclose(excess, above.numpy()[data.label], rtol=1e-6, atol=1e-9)
     return loss if repeated and not stream else SampleRisk(loss, above, level, seen)
 
 
-def _class_means(data: Problem) -> tuple[Tensor, Tensor, Tensor]:
+def _class_means(cost: NDArray[Any], data: Problem) -> tuple[Tensor, Tensor, Tensor]:
     """Mean costs of each class above each sample's smallest, mean of these, and class weights."""
-    cost, of_samples = data.vectors(), (data.label, data.relative_weight)
+    of_samples = data.label, data.relative_weight
     lowest = cost.min(axis=1, keepdims=True)
     above = CostStatistics.of(cost - lowest, *of_samples)
     level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), *of_samples)

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ._layers import BatchedLinear
 from ._named_rows import MASK
 
 
@@ -125,18 +124,6 @@ class Head(nn.Module):
         """Change the outputs r to ``factor * r + shift``."""
         self.weight.mul_(factor)
         self.bias.mul_(factor).add_(shift)
-
-
-class BatchedHead(Head, BatchedLinear):
-    """Cost neurons of several networks on a hidden layer, in the precision of their weights."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n_networks, n_samples, n_outputs) for inputs (n_networks, in_features, ...)."""
-        x = x.to(self.weight.dtype)
-        if not torch.is_autocast_enabled(x.device.type):
-            return super().forward(x).mT
-        with torch.autocast(x.device.type, enabled=False):
-            return super().forward(x).mT
 
 
 class CostHead(Head, nn.Linear):

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from ._heads import Head
+
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
     "gelu": nn.GELU,
@@ -84,6 +86,18 @@ class BatchedLinear(nn.Module):
         layer.weight = nn.Parameter(self.weight.data[i])
         layer.bias = nn.Parameter(self.bias.data[i, :, 0])
         return layer
+
+
+class BatchedHead(Head, BatchedLinear):
+    """Cost neurons of several networks on a hidden layer, in the precision of their weights."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (n_networks, n_samples, n_outputs) for inputs (n_networks, in_features, ...)."""
+        x = x.to(self.weight.dtype)
+        if not torch.is_autocast_enabled(x.device.type):
+            return torch.baddbmm(self.bias, self.weight, x).mT
+        with torch.autocast(x.device.type, enabled=False):
+            return torch.baddbmm(self.bias, self.weight, x).mT
 
 
 class SeededModule(nn.Module):

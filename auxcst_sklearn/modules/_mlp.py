@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ..losses import SmoothOneSided, Target
-from ._heads import BatchedHead
-from ._layers import ACTIVATIONS, BatchedLinear, Generators, SeededDropout
+from ._layers import ACTIVATIONS, BatchedHead, BatchedLinear, Generators, SeededDropout
 from ._network import AuxNetwork
 
 COST_LOSS = SmoothOneSided(tau=1.0)  # the defaults of CSAEPretrainedMLP were chosen with it

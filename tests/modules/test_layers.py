@@ -6,8 +6,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn.modules import CostHead
-from auxcst_sklearn.modules._heads import BatchedHead
-from auxcst_sklearn.modules._layers import BatchedLinear, SeededDropout
+from auxcst_sklearn.modules._layers import BatchedHead, BatchedLinear, SeededDropout
 
 
 @pytest.mark.parametrize("p", [1e-9, 0.3, 0.5, 1 - 1e-9])
