@@ -95,6 +95,7 @@ class Checkpoints:
         if not path.exists():
             write_whole(path, json.dumps({"seed": seed, "key": dict(key)}, indent=1).encode())
             return seed
+        # {"seed": 7, "key": {"X": "3f2a...", "alpha": "9c01...", ...}}
         stored = json.loads(path.read_bytes())
         others, seed = dict(stored["key"]), int(stored["seed"])
         differing = sorted(k for k in {*others, *key} if others.get(k) != key.get(k))
@@ -129,6 +130,7 @@ class Checkpoints:
 
     def save_epoch(self, training: Any, *, is_last: bool = False) -> None:
         """Save the state after an epoch, if it is time."""
+        # The history of a warm start begins with the epochs of earlier fits.
         epoch = len(training.net.history) - training.n_before
         if epoch > self.n_saved and (is_last or epoch % self.every == 0):
             self.save({"epoch": epoch, **get_state(training)})
@@ -196,6 +198,7 @@ def get_state(training: Any) -> dict[str, Any]:
         "average": average and {"weights": average.average, "step": average.step},
         "stop": stop
         and {
+            # `stop.best` has the tensors of each network; a file has those of all in one tensor.
             "best": [torch.stack(tensors) for tensors in zip(*stop.best)],
             "attributes": stop.attributes,
             **{name: getattr(stop, name) for name in stop.counts},
@@ -240,6 +243,7 @@ def check_same(
     net: CostNet | None,
 ) -> None:
     """Raise an error if processes received different data or parameters."""
+    # All that the ranks must have in common, by name, so that the error can say what differs.
     inputs = _inputs_of(estimator, data, validation, MAY_DIFFER)
     inputs["random_state"] = rng.get_state()
     if net is not None:
@@ -283,6 +287,7 @@ def _inputs_of(
 ) -> dict[str, Any]:
     """Parameters, data and validation set; the costs instead of a function that computes them."""
     inputs = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
+    # Two lambdas with one code are not equal, but the costs that they return are.
     if callable(inputs["cost_matrix"]):
         del inputs["cost_matrix"]
     for part, suffix in ((data, ""), (validation, "_val")):

@@ -53,6 +53,8 @@ class Architecture:
     ) -> Architecture:
         """What the run of a module shows that has lost its output layer."""
         calls = tuple(trace.find(name) for name in hidden_layers)
+        # Four heads on a module of 10 million multiplications have 2 million weights, and each of
+        # them reads 50,000 values for 10 classes.
         n_weights = min(HEADS_SHARE * trace.n_multiplications, HEADS_WEIGHTS)
         n_features = int(n_weights / max(1, len(calls)) / n_classes)  # of each head
         heads = [_head_reads(trace, c, head_input, head_gradient, n_features) for c in calls]

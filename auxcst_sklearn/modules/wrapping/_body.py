@@ -133,6 +133,8 @@ def _remove_selected(module: nn.Module, trace: Trace, rows: Example) -> list[str
     expected = Trace(module, rows).output
     for path in dict.fromkeys(reversed(linears)):
         linear = parts[path]
+        # As in the last token of a language model: Linear(x)[:, -1] equals Linear(x[:, -1]), so
+        # that the layer can be taken away, and applied to what the rest of the module selects.
         positions = _remove(module, path)
         try:
             output = Trace(module, rows).output
