@@ -120,8 +120,8 @@ def check_row_labels(X: Any, y: Any) -> NDArray[Any]:
 def bounds_of(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Smallest and largest value of each column, by blocks of rows; NaN is ignored."""
     low, high = np.full((2, *X.shape[1:]), np.nan)
-    for part in row_blocks(X):
-        rows = X[part]
+    for block in row_blocks(X):
+        rows = X[block]
         low, high = np.fmin(low, np.fmin.reduce(rows)), np.fmax(high, np.fmax.reduce(rows))
     return low, high
 

@@ -116,7 +116,7 @@ def out_of_fold_temperature(p: NDArray[np.float64], data: Problem) -> float:
             "There are no rows for calibration: the training rows of every fold lack the classes "
             "of its test rows. Shuffle, or pass other folds as cv."
         )
-    known, logs = data.part(rows), log_clipped(p[rows])
+    known, logs = data.take(rows), log_clipped(p[rows])
     label, weight = known.label, known.weight
     losses = [log_loss_of(log_softmax(logs / t, axis=1), label, weight) for t in np.exp(HEATS)]
     # Rows of small weight are little evidence: Kish's effective number of rows.

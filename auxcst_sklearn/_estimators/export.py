@@ -75,11 +75,11 @@ class DecisionModule(nn.Module):
         inputs = model._inputs
         scaling = inputs.row_scaling
         self.rows: nn.Module = nn.Identity() if scaling is None else ScaledRows(*scaling)
-        images = [part for part in self.module.modules() if isinstance(part, ImageLayer)]
-        self.integers = any(part.integers for part in images)
-        for part in self.module.modules():
-            if isinstance(part, CostHead):  # In training some send no gradient into the layers.
-                part.gradient = 1.0
+        images = [layer for layer in self.module.modules() if isinstance(layer, ImageLayer)]
+        self.integers = any(layer.integers for layer in images)
+        for layer in self.module.modules():
+            if isinstance(layer, CostHead):  # In training some send no gradient into the layers.
+                layer.gradient = 1.0
 
     def forward(self, x: Tensor | dict[str, Tensor]) -> list[Tensor]:
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
@@ -118,7 +118,7 @@ class OutputModule(nn.Module):
             )
         self.decision, self.index = DecisionModule(model), int(output == "probability")
         self.inputs = inputs
-        images = [part for part in self.decision.modules() if isinstance(part, ImageLayer)]
+        images = [layer for layer in self.decision.modules() if isinstance(layer, ImageLayer)]
         self.pixels = getattr(inputs, "dtype", "") == "uint8" and images[0].scales
 
     # The array has no name, because one of several may have any.

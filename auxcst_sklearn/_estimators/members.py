@@ -249,7 +249,7 @@ def with_weight(
     if keep.all():
         return data, passed, own_folds
     index, place = np.flatnonzero(keep), keep.cumsum() - 1
-    kept = data.part(index)
+    kept = data.take(index)
     if len(np.unique(kept.label)) < 2:
         raise ValueError(
             "The rows whose sample_weight is not 0 are of one class only; expected two classes at "

@@ -56,8 +56,8 @@ class CategoryCodes:
     def _levels(self, X: NDArray[Any]) -> NDArray[Any]:
         """The distinct values of each column, padded to equal length with the last value."""
         levels: list[NDArray[Any]] = [np.empty(0)] * int(self.mask.sum())
-        for part in row_blocks(X):
-            columns = self._categories(X[part]).T
+        for block in row_blocks(X):
+            columns = self._categories(X[block]).T
             levels = [np.union1d(level, column) for level, column in zip(levels, columns)]
         n = max(map(len, levels))
         return np.column_stack([np.pad(level, (0, n - len(level)), "edge") for level in levels])

@@ -95,7 +95,7 @@ class NamedPreprocessor(Preprocessor):
         return NamedRows(self.layout)
 
     def as_read_by(self, module: nn.Module) -> NamedPreprocessor:
-        (first, *_) = [part for part in module.modules() if isinstance(part, NamedRows)]
+        (first, *_) = [layer for layer in module.modules() if isinstance(layer, NamedRows)]
         inputs = copy(self)
         inputs.layout = first.layout  # in which fewer axes may be positions
         return inputs

@@ -58,8 +58,8 @@ class FeatureStatistics:
             self.low, self.high = np.full((2, d), [[np.inf], [-np.inf]])
             self.quantiles = np.zeros((len(SHARES), d))
             self.some_rows = _RandomRows(d)
-        for part in row_blocks(X):  # without a copy of all rows
-            rows = X[part]
+        for block in row_blocks(X):  # without a copy of all rows
+            rows = X[block]
             if sparse.issparse(rows) and self.sparse:
                 rows = rows.astype(np.float64)
                 rows.sum_duplicates()  # entries of one place count as one value
@@ -183,11 +183,11 @@ class Scaling:
             return as_float32(X)
         scaled = np.empty(X.shape, np.float32)
         with np.errstate(over="ignore"):  # found below
-            for part in row_blocks(X):
-                rows = self.scale_rows(X[part].toarray() if sparse.issparse(X) else X[part])
+            for block in row_blocks(X):
+                rows = self.scale_rows(X[block].toarray() if sparse.issparse(X) else X[block])
                 if has_nan:
                     rows = np.where(np.isnan(rows) & ~keep, self.fill, rows)
-                scaled[part] = rows
+                scaled[block] = rows
         if not np.isfinite(scaled.sum()):  # faster than the check
             assert_all_finite(scaled, allow_nan=True, input_name="X")
         return scaled

@@ -106,8 +106,8 @@ class TablePreprocessor(Preprocessor):
         if stays_lazy(X):  # Categories of many rows are encoded when they are read.
             dtype = np.float32 if X.dtype == np.float32 else np.float64
             rows = LazyRows(X, self.codes.transform, dtype=dtype)
-            for part in row_blocks(X):
-                check_array(rows[part], **_DENSE)
+            for block in row_blocks(X):
+                check_array(rows[block], **_DENSE)
             return (rows, check_row_labels(X, *y)) if y else rows
         X = self.codes.transform(X)
         return check_X_y(X, *y, **_DENSE) if y else check_array(X, **_DENSE)
@@ -147,13 +147,13 @@ class TablePreprocessor(Preprocessor):
             self.is_scaled = self.scaling.changes or self.which != "none"
 
     def set_scaling(self, module: nn.Module) -> None:
-        for part in module.modules() if self.statistics is not None else ():
-            if isinstance(part, FeatureInput):
-                part.set_fill(self.scaling.fill)
-            elif isinstance(part, PiecewiseLinear):
-                part.set(*self.bins.bounds(self.scaling))
-            elif isinstance(part, Standardize):
-                part.set(self.scaling.center, self.scaling.scale)
+        for layer in module.modules() if self.statistics is not None else ():
+            if isinstance(layer, FeatureInput):
+                layer.set_fill(self.scaling.fill)
+            elif isinstance(layer, PiecewiseLinear):
+                layer.set(*self.bins.bounds(self.scaling))
+            elif isinstance(layer, Standardize):
+                layer.set(self.scaling.center, self.scaling.scale)
 
     def attributes(self) -> dict[str, Any]:
         center, scale = self.scaling.center, self.scaling.scale
@@ -218,8 +218,8 @@ class Levels:
         missing = np.where(self.categorical, 0, n - statistics.count)
         columns = np.flatnonzero(self.categorical).tolist()
         counts = {j: np.zeros(size, dtype=np.int64) for j, size in zip(columns, n_codes)}
-        for part in row_blocks(X) if columns else ():
-            rows = X[part]  # read, and encoded, only once
+        for block in row_blocks(X) if columns else ():
+            rows = X[block]  # read, and encoded, only once
             for j, count in counts.items():
                 codes = rows[:, j]
                 missing[j] += np.isnan(codes).sum()

@@ -92,7 +92,7 @@ class Rows:
         vars(changed).update(n_rows=n_rows, **attributes)
         return changed
 
-    def part(self, index: np.ndarray) -> Rows:
+    def take(self, index: np.ndarray) -> Rows:
         """Some of the rows, without a copy of them."""
         return self._with(len(index), index=torch.from_numpy(index))
 
@@ -128,14 +128,14 @@ class Rows:
             parts = [index[self.lengths.numpy()[index].argsort(kind="stable")] for index in parts]
         size = max(map(len, parts))
         if min(map(len, parts)) == size:
-            return [*map(self.part, parts)]
+            return [*map(self.take, parts)]
         return [self._pad(index, size) for index in parts]
 
     def _pad(self, index: np.ndarray, size: int) -> Rows:
         # The networks are evaluated side by side, which needs as many rows of each. With folds of
         # 100, 100 and 99 rows, the third one gets a row of another fold, which counts nothing.
         others = np.setdiff1d(np.arange(len(self)), index)[: size - len(index)]
-        padded = self.part(np.concatenate([index, others]))
+        padded = self.take(np.concatenate([index, others]))
         weight = torch.ones(len(self.label)) if self.weight is None else self.weight.clone()
         padded.weight = weight.to(self.label.device)
         padded.weight[torch.from_numpy(others).to(self.label.device)] = 0

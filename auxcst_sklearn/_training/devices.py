@@ -84,7 +84,7 @@ def largest_output(module: nn.Module, x: Tensor) -> int:
 def multiplications_per_row(module: nn.Module) -> float:
     """Multiply-adds of a forward pass; infinite with convolutions, which reuse each weight."""
     n_multiplications = 0.0
-    for part in module.modules():
-        for parameter in part.parameters(recurse=False):
-            n_multiplications += math.inf if hasattr(part, "kernel_size") else parameter.numel()
+    for layer in module.modules():
+        for parameter in layer.parameters(recurse=False):
+            n_multiplications += math.inf if hasattr(layer, "kernel_size") else parameter.numel()
     return n_multiplications

@@ -78,7 +78,7 @@ def share_given(n_networks: int, rows: Rows, data: Problem, given: Sequence[Fold
 
 def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
     seen, held_out = zip(*parts)
-    return [*map(rows.part, seen)], rows.held_out(held_out)
+    return [*map(rows.take, seen)], rows.held_out(held_out)
 
 
 def _sample_out(

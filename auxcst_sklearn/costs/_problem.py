@@ -119,7 +119,7 @@ class Problem:
 
     # ------------------------------------------------------- parts and weights
 
-    def part(self, index: NDArray[Any]) -> Problem:
+    def take(self, index: NDArray[Any]) -> Problem:
         """Some of the samples, by their positions or a mask."""
         index = np.flatnonzero(index) if index.dtype == bool else index
         weight, groups = (f if f is None else f[index] for f in (self.weight, self.groups))
@@ -145,7 +145,7 @@ class Problem:
         if self.weight is None:
             return self
         keep = self.is_weighted
-        kept = self if keep.all() else self.part(keep)
+        kept = self if keep.all() else self.take(keep)
         weight = np.asarray(kept.weight)
         return replace(kept, weight=weight / min(weight.mean(), 1))
 

@@ -177,7 +177,7 @@ def compare_costs(
         seconds[MOST_PROBABLE] = seconds[source]
     elif baseline == MOST_PROBABLE:
         raise ValueError(f"baseline={baseline!r}, but models[{source!r}] has no predict_proba.")
-    priced = replace(data, X=None).part(tested)
+    priced = replace(data, X=None).take(tested)
     if priced.groups is None:  # a sample that is tested twice is not two
         priced = replace(priced, groups=tested)
     if len(constants) > MANY_DECISIONS:
@@ -292,7 +292,7 @@ class _Task(NamedTuple):
     def _cheapest(self, p: NDArray[np.float64], train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of least expected cost: of known matrices, or of the means in training."""
         rows = test if self.data.is_known else train
-        return replace(self.data, X=None).part(rows).expected_cost(p).argmin(axis=1)
+        return replace(self.data, X=None).take(rows).expected_cost(p).argmin(axis=1)
 
     def _most_probable(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the most probable classes, or their cheapest decisions; None without."""

@@ -50,11 +50,11 @@ class OwnHook(partial[Any]):
 
 def copy_of(module: nn.Module) -> Any:
     """A deep copy, also of a module that keeps tensors with a history, which torch refuses."""
-    kept = [x for part in module.modules() for x in (*vars(part).values(), *part.buffers(False))]
+    kept = [x for layer in module.modules() for x in (*vars(layer).values(), *layer.buffers(False))]
     others = [x for x in kept if isinstance(x, Tensor) and not x.is_leaf]
     replaced: dict[int, Any] = {id(x): x.detach().clone() for x in others}
-    for part in module.modules():
-        for hooks in (vars(part).get("_forward_hooks"), vars(part).get("_forward_pre_hooks")):
+    for layer in module.modules():
+        for hooks in (vars(layer).get("_forward_hooks"), vars(layer).get("_forward_pre_hooks")):
             lasting = [(k, v) for k, v in [*(hooks or {}).items()] if not isinstance(v, OwnHook)]
             replaced[id(hooks)] = OrderedDict(lasting)
     replaced.pop(id(None), None)
@@ -99,9 +99,9 @@ class AuxNetwork(nn.Module):
 
     def set_precision(self, bf16: bool) -> None:
         """Set whether the hidden layers of all networks compute in bfloat16."""
-        for part in self.modules():
-            if isinstance(part, AuxNetwork):
-                part.bf16 = bf16
+        for layer in self.modules():
+            if isinstance(layer, AuxNetwork):
+                layer.bf16 = bf16
 
     def hidden_precision(self, x: Tensor) -> AbstractContextManager[Any]:
         """Autocast of the hidden layers to bfloat16 if `bf16`; weights and heads are float32."""

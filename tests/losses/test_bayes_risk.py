@@ -241,7 +241,7 @@ def test_in_a_stream_the_means_are_those_of_all_samples():
     cost, label = random.uniform(size=(40, 3)), random.integers(3, size=40)
     blocks = [slice(3), slice(3, 10), slice(10, 40)]
     whole = problem_of(cost, label)
-    first, *others = (whole.part(np.r_[block]) for block in blocks)
+    first, *others = (whole.take(np.r_[block]) for block in blocks)
 
     loss = for_sample_costs(BayesRisk(), first, stream=True)
     for costs in others:

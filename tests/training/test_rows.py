@@ -49,7 +49,7 @@ def test_arrays_with_negative_strides_are_copied():
 
 def test_a_part_holds_the_rows_of_its_index_and_copies_none():
     rows = make_rows()
-    part = rows.part(np.array([5, 1, 2]))
+    part = rows.take(np.array([5, 1, 2]))
 
     assert part.X is rows.X
     assert (len(rows), len(part)) == (6, 3)

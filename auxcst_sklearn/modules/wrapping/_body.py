@@ -69,14 +69,14 @@ def is_trained(module: nn.Module) -> bool:
     the root of 1 / (inputs of a neuron), as torch draws them. Other weights say nothing: they may
     have any distribution. Nor do running means: a constructor may have run the module.
     """
-    for part in module.modules():
-        weight, bias = getattr(part, "weight", None), getattr(part, "bias", None)
+    for layer in module.modules():
+        weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
         if not isinstance(weight, Tensor) or is_lazy(weight):
             continue
-        if weight.dim() < 2 and "norm" in type(part).__name__.lower():
+        if weight.dim() < 2 and "norm" in type(layer).__name__.lower():
             if _varies(weight) or (isinstance(bias, Tensor) and bool(bias.any())):
                 return True
-        elif isinstance(bias, Tensor) and isinstance(part, LAYERS):
+        elif isinstance(bias, Tensor) and isinstance(layer, LAYERS):
             largest_drawn = 1.001 * weight[0].numel() ** -0.5
             if _varies(bias) and bool(bias.abs().max() > largest_drawn):
                 return True

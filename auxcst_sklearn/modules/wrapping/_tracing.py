@@ -110,8 +110,8 @@ class Trace:
         self.calls: dict[Call, Any] = {}
         self.steps = [Step("input", set(), has_weights=False, is_data=False, is_raw=True)]
         self._versions: dict[Call, int | None] = {}
-        self._step_of = {id(part): 0 for part in given}
-        self._inputs = {id(part): {i} for i, part in enumerate(given)}
+        self._step_of = {id(x): 0 for x in given}
+        self._inputs = {id(x): {i} for i, x in enumerate(given)}
         self.touched = set[int]()  # inputs that weights or sums have touched
         self._axes: dict[int, int] = {}
         # Tensors are told apart by their ids: `_step_of` has the number of the step that computed

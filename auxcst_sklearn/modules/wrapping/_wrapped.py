@@ -102,9 +102,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
         Rounding depends on the order, so that a loaded network needs the order of its training.
         """
-        for part in self.body.modules():
-            if isinstance(part, nn.Conv2d) and not self._stays_contiguous:
-                part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        for layer in self.body.modules():
+            if isinstance(layer, nn.Conv2d) and not self._stays_contiguous:
+                layer.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def _check_named_rows(self, inputs: NamedRows, rows: Tensor) -> None:
         """Check that rows are apart; a module whose outputs depend on padding gets all of it.
@@ -201,12 +201,12 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     def train(self, mode: bool = True) -> WrappedNetwork:
         """Switch between training and evaluation; frozen parts always evaluate."""
         super().train(mode)
-        for part in self.body.modules():
+        for layer in self.body.modules():
             # Otherwise the running statistics of a frozen normalisation would drift with the
             # batches.
-            trained = [parameter.requires_grad for parameter in part.parameters()]
+            trained = [parameter.requires_grad for parameter in layer.parameters()]
             if trained and not any(trained):
-                part.eval()
+                layer.eval()
         return self
 
 
