@@ -135,7 +135,8 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     checkpoint_every : int, default=1
         Number of epochs between checkpoints.
     activation : {"elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}, default="silu"
-        Activation of the hidden layers.
+        Activation of the hidden layers. With "sigmoid", weights start uniform within 4 sqrt(6 /
+        (inputs + outputs)), after Glorot and Bengio (AISTATS 2010), and biases at zero.
     dropout : float, default=0.15
         Probability of dropping a hidden neuron in training.
     learn_scales : bool, default=True
@@ -278,6 +279,9 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
             inputs=first,
             generators=generators,
         )
+        if self.activation == "sigmoid":
+            for linear, *_ in module.hidden.values():
+                linear.start_for_sigmoid()
         return module, weights
 
 

@@ -68,6 +68,16 @@ class BatchedLinear(nn.Module):
             self.around = (scaled.start, in_features - scaled.stop)
             self.scale = nn.Parameter(torch.zeros(n_networks, 1, scaled.stop - scaled.start))
 
+    def start_for_sigmoid(self) -> None:
+        """Make the weights uniform within 4 sqrt(6 / (inputs + outputs)), and the biases zero.
+
+        The slope of a sigmoid is a quarter at most, so the gradient of deep networks would vanish
+        with the smaller weights of an ``nn.Linear``.
+        """
+        _, n_outputs, n_inputs = self.weight.shape
+        self.weight.data.mul_(4 * sqrt(6 * n_inputs / (n_inputs + n_outputs)))
+        self.bias.data.zero_()
+
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (n_networks, out_features, n_samples) for inputs of this form.
 

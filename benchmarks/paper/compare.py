@@ -1,10 +1,11 @@
-"""Mean test cost of AuxDNN, NaiveDNN, CSDNN and two cross-entropy baselines, by depth.
+"""Mean test cost of AuxDNN, NaiveDNN, CSDNN and what others do with a cost-blind network, by depth.
 
 AuxDNN has auxiliary heads, NaiveDNN has none, CSDNN is pretrained by cost-sensitive auto-encoders.
 The network of NaiveDNN is also trained by cross-entropy: "blind" predicts the most probable class,
-"Bayes" the class of least expected cost. Of several ``--learning-rates``, of several ``--alphas``
-for AuxDNN, and of CSDNN's two rates, each method gets at each depth what costs least on held-out
-training rows. Run ``python -m benchmarks.paper.compare --help`` for options.
+"Bayes" the class of least expected cost, and `related` has MetaCost and two more. Of several
+``--learning-rates``, of several ``--alphas`` for AuxDNN, and of CSDNN's two rates, each method gets
+at each depth what costs least on held-out training rows. Run ``python -m benchmarks.paper.compare
+--help`` for options.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Any
 from auxcst_sklearn import PAPER
 from benchmarks.paper.dense import DenseConfiguration
 from benchmarks.paper.options import add_depths, make_dense_parser
+from benchmarks.paper.related import RELATED
 from benchmarks.paper.report import Row, plot_costs, report_costs
 from benchmarks.paper.tuning import choose, run_seeds
 
-NAMES = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes"]
+NAMES = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes", *RELATED]
 
 
 def make_methods(options: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
@@ -36,6 +38,10 @@ def make_methods(options: argparse.Namespace) -> dict[str, list[dict[str, Any]]]
         "CSDNN": [{"method": "csae", **rate} for rate in own_rates],
         "blind": [{"method": "blind", "loss": "cross_entropy", **rate} for rate in rates],
         "Bayes": [{"loss": "cross_entropy", "alpha": 0.0, **rate} for rate in rates],
+        **{
+            name: [{"method": name, "loss": "cross_entropy", **rate} for rate in rates]
+            for name in RELATED
+        },
     }
     return {name: methods[name] for name in options.methods}
 

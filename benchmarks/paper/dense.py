@@ -9,18 +9,19 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
 
 from auxcst_sklearn import PAPER, CostSensitiveAuxMLP, CSAEPretrainedMLP
-from auxcst_sklearn.losses import Loss, SmoothOneSided
 from auxcst_sklearn.metrics import mean_cost, savings_score
+from auxcst_sklearn.modules._layers import BatchedLinear
 from benchmarks.common.engine import Result
 from benchmarks.paper.draws import Dataset, Draw, draw
+from benchmarks.paper.related import RELATED
 from benchmarks.paper.runs import Configuration
 
 
@@ -28,13 +29,13 @@ from benchmarks.paper.runs import Configuration
 class DenseConfiguration(Configuration):
     """All that determines the result of one run.
 
-    `method` is "aux" (CostSensitiveAuxMLP), "csae" (CSAEPretrainedMLP) or "blind" (the former
-    without costs). `alpha` is None where there are no auxiliary heads, and the pretraining has its
-    rate in CSAEPretrainedMLP alone. `start` names the initial weights of the hidden layers, None
-    for those of the package. `tau` is the smoothing of the smooth one-sided loss, None for
-    its default. `train_size` counts examples before classes are thinned out,
-    None for all. A `tuning` run is judged by held-out training rows. With `early_stopping`,
-    `epochs` is the largest number. With `curves` the result has the losses of the layers.
+    `method` is "aux" (CostSensitiveAuxMLP), "csae" (CSAEPretrainedMLP), "blind" (the former
+    without costs) or a name in `RELATED`. `alpha` is None where there are no auxiliary heads, and
+    the pretraining has its rate in CSAEPretrainedMLP alone. `start` names the initial weights of
+    the hidden layers, None for those of an ``nn.Linear``. `train_size` counts examples before
+    classes are thinned out, None for all. A `tuning` run is judged by held-out training rows. With
+    `early_stopping`, `epochs` is the largest number. With `curves` the result has the losses of
+    the layers.
     """
 
     train_size: int | None
@@ -49,7 +50,6 @@ class DenseConfiguration(Configuration):
     learning_rate: float
     alpha: float | None = None
     pretrain_learning_rate: float | None = None
-    tau: float | None = None
     start: str | None = None
     early_stopping: bool = False
     tuning: bool = False
@@ -67,7 +67,6 @@ class DenseConfiguration(Configuration):
         loss: str | None = None,
         alpha: float | None = None,
         pretrain_learning_rate: float | None = None,
-        tau: float | None = None,
     ) -> DenseConfiguration:
         """Complete a configuration by the options; with one hidden layer alpha means nothing."""
         return cls(
@@ -84,8 +83,7 @@ class DenseConfiguration(Configuration):
             learning_rate=learning_rate,
             alpha=alpha if depth > 1 else None,
             pretrain_learning_rate=pretrain_learning_rate,
-            tau=tau,
-            start=options.start,
+            start=None if method == "csae" else options.start,
             early_stopping=options.early_stopping,
         )
 
@@ -95,42 +93,27 @@ class DenseConfiguration(Configuration):
         return "held_out_cost" if self.tuning else "test_cost"
 
 
-class AuthorsStart:
-    """Initial weights as in the code that the authors published for CSDNN.
-
-    Those of a hidden layer are uniform within 4 sqrt(6 / (inputs + outputs)), which suits sigmoid
-    layers, and its biases are zero. The weights are those of the package, longer by a factor.
-    """
+class LinearStartMLP(CostSensitiveAuxMLP):
+    """Sigmoid layers start as an ``nn.Linear`` does, instead of as in the code of the authors."""
 
     def _make_networks(self, *arguments: Any) -> Any:
-        module, alpha = super()._make_networks(*arguments)  # type: ignore[misc]
+        module, alpha = super()._make_networks(*arguments)
+        *_, seeds, _ = arguments
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         for linear, *_ in module.hidden.values():
             n_outputs, n_inputs = linear.weight.shape[1:]
-            # torch's are uniform within 1 / sqrt(inputs).
-            linear.weight.data.mul_(4 * sqrt(6 * n_inputs / (n_inputs + n_outputs)))
-            linear.bias.data.zero_()
+            linear.load_state_dict(BatchedLinear(n_inputs, n_outputs, generators).state_dict())
         return module, alpha
-
-
-class AuthorsMLP(AuthorsStart, CostSensitiveAuxMLP):
-    pass
-
-
-class AuthorsCSDNN(AuthorsStart, CSAEPretrainedMLP):
-    pass
 
 
 def make_estimator(
     configuration: DenseConfiguration, cost_matrix: NDArray, device: str
 ) -> BaseEstimator:
-    loss: str | Loss = configuration.loss
-    if configuration.tau is not None:
-        loss = SmoothOneSided(configuration.tau)
     parameters = {
         "depth": configuration.depth,
         "width": configuration.width,
-        "loss": loss,
-        "cost_matrix": None if configuration.method == "blind" else cost_matrix,
+        "loss": configuration.loss,
+        "cost_matrix": cost_matrix if configuration.method in ("aux", "csae") else None,
         "optimizer": configuration.optimizer,
         "learning_rate": configuration.learning_rate,
         "weight_decay": PAPER["weight_decay"],
@@ -142,11 +125,14 @@ def make_estimator(
     }
     if configuration.method == "csae":
         rate = configuration.pretrain_learning_rate or configuration.learning_rate
-        csdnn = AuthorsCSDNN if configuration.start == "authors" else CSAEPretrainedMLP
-        return csdnn(**parameters, pretrain_learning_rate=rate)
+        return CSAEPretrainedMLP(**parameters, pretrain_learning_rate=rate)
     parameters |= {"activation": configuration.activation, "alpha": configuration.alpha or 0.0}
-    network = AuthorsMLP if configuration.start == "authors" else CostSensitiveAuxMLP
-    return network(**{**PAPER, **parameters})
+    aux_mlp = CostSensitiveAuxMLP if configuration.start == "authors" else LinearStartMLP
+    network = aux_mlp(**{**PAPER, **parameters})
+    if configuration.method not in RELATED:
+        return network
+    network.set_params(classes=range(len(cost_matrix)))  # MetaCost may leave some without samples
+    return RELATED[configuration.method](network, cost_matrix)
 
 
 def run(configuration: DenseConfiguration, data: Dataset, device: str) -> Result:

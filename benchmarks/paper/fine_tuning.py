@@ -27,26 +27,20 @@ from torch import Tensor, nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
 from auxcst_sklearn.costs import tree_distance_cost_matrix
-from auxcst_sklearn.modules import RandomFlipShift, find_hidden_layers
+from auxcst_sklearn.modules import RandomFlipShift
 from benchmarks.common.engine import Result
 from benchmarks.paper.alexnet import decide, judge
 from benchmarks.paper.caltech101 import Caltech101, load_caltech101
 from benchmarks.paper.category_closeness import measures, methods
 from benchmarks.paper.options import make_parser as make_common_parser
-from benchmarks.paper.pretrained import SqueezeNet, efficientnet_lite0
-from benchmarks.paper.report import Row, format_table, plot_costs, save, save_figure, subplots
+from benchmarks.paper.pretrained import SqueezeNet
+from benchmarks.paper.report import Row, format_table, plot_costs, save
 from benchmarks.paper.runs import Configuration, run_all
 
 NAME = "fine_tuning"
 DATASETS = ["caltech101-39", "caltech101"]
 ALPHAS = [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0]
 HELD_OUT_FRACTION = 1 / 5
-EFFICIENTNET = "efficientnet-lite0"
-FROZEN = [
-    "network._conv_stem",
-    "network._bn0",
-    *(f"network._blocks.{i}" for i in range(9)),
-]  # of EfficientNet
 ALPHA_TO_TUNE = 0.3  # stands for all alphas above 0
 
 
@@ -74,18 +68,6 @@ class FineTuningConfiguration(Configuration):
     pretrained_lr_factor: float
     precision: str
     tuning: bool = False
-    network: str | None = None  # None is SqueezeNet
-    n_heads: int | None = None  # of so many hidden layers, at equal steps; None for all
-    head_gradient: float = 1.0
-
-
-def make_module(configuration: FineTuningConfiguration, weights: Path | None) -> Any:
-    if configuration.network == EFFICIENTNET:
-        network = efficientnet_lite0()
-        for path in FROZEN:
-            network.get_submodule(path).requires_grad_(False)
-        return network
-    return SqueezeNet.from_npz(weights) if configuration.pretrained else SqueezeNet
 
 
 def make_estimator(
@@ -97,20 +79,15 @@ def make_estimator(
 ) -> CostSensitiveAuxNet:
     """The cost-blind network has no heads and learns labels; all else is alike."""
     goal: dict[str, Any] = {"loss": configuration.loss, "alpha": configuration.alpha or 0.0}
+    goal["head_gradient"] = 1.0
     if configuration.alpha is not None:
         goal |= {"cost_matrix": cost_matrix, "head_input": HEAD_INPUTS[configuration.head_input]}
-    goal["head_gradient"] = configuration.head_gradient
-    module = make_module(configuration, weights)
-    if configuration.n_heads is not None:
-        size = configuration.image_size
-        layers = find_hidden_layers(module, (3, size, size))[:-1]
-        steps = np.linspace(0, len(layers) - 1, configuration.n_heads).round().astype(int)
-        goal["hidden_layers"] = [layers[i] for i in steps]
+    pretrained = configuration.pretrained
     return CostSensitiveAuxNet(
-        module,
+        SqueezeNet.from_npz(weights) if pretrained else SqueezeNet,
         **goal,
-        pretrained=isinstance(module, nn.Module),
-        temperature="auto" if isinstance(module, nn.Module) else 1.0,
+        pretrained=pretrained,
+        temperature="auto" if pretrained else 1.0,
         pretrained_lr_factor=configuration.pretrained_lr_factor,
         augmentation=RandomFlipShift(max_shift=configuration.image_size // 8),
         max_epochs=configuration.epochs,
@@ -161,12 +138,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.set_defaults(epochs=8, seeds=[0, 1, 2])
     add = parser.add_argument
     add("--dataset", choices=DATASETS, default=DATASETS[0], help="39 classes, or all 100")
-    add("--network", choices=[EFFICIENTNET], help="None for SqueezeNet")
     add("--weights", type=Path, help="arrays of SqueezeNet 1.1's ImageNet weights")
-    add("--n-heads", type=int, help="heads, at equal steps; None for one on each hidden layer")
     add("--from-scratch", action="store_true", help="train from random weights instead")
     add("--image-size", type=int, default=128, help="pixels on each side")
-    add("--head-gradient", type=float, default=1.0, help="factor of the heads' gradient")
     add("--alphas", nargs="*", type=float, default=ALPHAS, help="weights of the auxiliary heads")
     add("--without-blind", action="store_true", help="leave the cost-blind network out")
     add("--head-input", choices=list(HEAD_INPUTS), default="mean")
@@ -194,15 +168,12 @@ def make_configuration(
         learning_rate=rate,
         pretrained_lr_factor=1.0 if options.from_scratch else options.pretrained_lr_factor,
         precision=options.precision,
-        network=options.network,
-        n_heads=options.n_heads if alpha else None,
-        head_gradient=options.head_gradient if alpha else 1.0,
     )
 
 
 def main() -> dict[str, list[Row]]:
     options = make_parser().parse_args()
-    if options.weights is None and options.network is None and not options.from_scratch:
+    if options.weights is None and not options.from_scratch:
         raise ValueError("--weights is missing: the .npz file of SqueezeNet's weights.")
     computed = partial(
         run_all,
@@ -221,7 +192,6 @@ def main() -> dict[str, list[Row]]:
     about = "Means +- standard errors over the seeds; differences are paired by seed"
     save(NAME, options, f"{about}\n\n{text}\n\n{distances_table(rows)}\n\nRates: {rates}")
     plot_costs(NAME, rows, options, x="alpha", hue="method")
-    plot_training(rows, options)
     return {"runs": rows}
 
 
@@ -268,22 +238,6 @@ def distances_table(rows: Sequence[Row]) -> str:
             ),
         ]
     )
-
-
-def plot_training(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """Training loss of the output by epoch, mean over the seeds, for each network."""
-    figure, axes = subplots([options.dataset])
-    ax = axes[options.dataset]
-    for i, network in enumerate(dict.fromkeys(row["network"] for row in rows)):
-        of_network = [row["history"]["output_loss"] for row in rows if row["network"] == network]
-        if network != "Bayes":
-            label = f"{network} (cross-entropy)" if network == "blind" else network
-            epochs = np.arange(1, options.epochs + 1)
-            ax.semilogy(epochs, np.mean(of_network, axis=0), f"C{i}", label=label)
-    ax.set_xlabel("epoch")
-    ax.set_ylabel("training loss of the output")
-    figure.legend(loc="outside right center")
-    save_figure(figure, f"{NAME}_training", options)
 
 
 if __name__ == "__main__":

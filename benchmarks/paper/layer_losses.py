@@ -58,7 +58,6 @@ def main() -> dict[str, list[Row]]:
             loss for layer, loss in means.items() if layer != "output"
         )
         LayerLossDisplay(np.arange(1, options.epochs + 1), means).plot(ax=ax)
-        ax.set_yscale("log")
     save_figure(figure, "layer_losses", options)
     return {"losses": losses}
 

@@ -39,7 +39,7 @@ def make_dense_parser(doc: str) -> argparse.ArgumentParser:
     add("--train-size", type=int, help="training examples, before thinning out; None for all")
     add("--width", type=int, default=1024, help="neurons of each hidden layer")
     add("--activation", default=PAPER["activation"], help="of hidden layers: relu, sigmoid ...")
-    add("--start", choices=["authors"], help="initial weights; None for those of the package")
+    add("--start", choices=["authors"], help="of sigmoid layers; None as an nn.Linear")
     add("--optimizer", default=PAPER["optimizer"], help="of all networks: sgd, adamw ...")
     add(
         "--learning-rates",

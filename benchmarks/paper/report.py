@@ -12,6 +12,7 @@ from benchmarks.common.provenance import provenance
 
 Row = dict[str, Any]
 
+LABELS = {"blind": "cost-blind", "Bayes": "expected cost"}  # in figures, as on the pages
 WIDE = 5  # ratio of the largest to the smallest cost of a panel from which the axis is logarithmic
 
 
@@ -121,10 +122,13 @@ def plot_costs(
         for i, name_of_curve in enumerate(dict.fromkeys(row[hue] for row in rows)):
             entries = [e for e in costs if (e["dataset"], e[hue]) == (dataset, name_of_curve)]
             if entries:
-                lines[str(name_of_curve)] = _curve(ax, entries, x, f"C{i}", str(name_of_curve))
+                label = LABELS.get(name_of_curve, str(name_of_curve))
+                lines[label] = _curve(ax, entries, x, f"C{i}", label)
         of_dataset = [entry["mean"] for entry in costs if entry["dataset"] == dataset]
         _set_scale(ax, max(of_dataset), min(of_dataset))
         ax.set_xlabel(x)
+        if x == "depth":
+            ax.set_xticks(sorted({row[x] for row in rows}))
         ax.set_ylabel("mean test cost")
     figure.legend(handles=list(lines.values()), title=hue, loc="outside right center")
     save_figure(figure, name, options)

@@ -3,7 +3,7 @@
 import json
 import shutil
 from argparse import Namespace
-from dataclasses import asdict, fields, replace
+from dataclasses import MISSING, asdict, fields, replace
 from functools import partial
 
 import numpy as np
@@ -11,10 +11,14 @@ import pytest
 
 from benchmarks.common import json_files
 from benchmarks.common.engine import key
-from benchmarks.common.ledger import Ledger
+from benchmarks.common.folders import RESULTS
+from benchmarks.common.ledger import Ledger, known_by
 from benchmarks.paper import draws, report, tuning
 from benchmarks.paper import runs as paper_runs
+from benchmarks.paper.alexnet import AlexNetConfiguration
 from benchmarks.paper.dense import DenseConfiguration, run
+from benchmarks.paper.fine_tuning import HEAD_INPUTS, FineTuningConfiguration
+from benchmarks.paper.parts import PartsConfiguration
 from benchmarks.tests.tiny_paper import TINY, finished, lines
 
 run_all = partial(paper_runs.run_all, load=draws.load, run=run)
@@ -123,7 +127,6 @@ def test_every_option_that_matters_is_part_of_the_identity():
         1.0,
         0.0,
         0.1,
-        2.0,
         "authors",
         early_stopping=True,
         tuning=True,
@@ -134,6 +137,24 @@ def test_every_option_that_matters_is_part_of_the_identity():
 
 
 # --- results ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path", (RESULTS / "paper").glob("*/runs.jsonl"), ids=lambda p: p.parent.name
+)
+def test_committed_runs_are_those_of_todays_configurations(path):
+    """So that a command finds them, and does not repeat them."""
+    kinds = {
+        "fine": FineTuningConfiguration,
+        "clos": AlexNetConfiguration,
+        "part": PartsConfiguration,
+    }
+    kind = kinds.get(path.parent.name[:4], DenseConfiguration)
+    for identity, _ in Ledger(path).runs.values():
+        required = {field.name for field in fields(kind) if field.default is MISSING}
+        known = {name: identity.get(name) for name in {*identity, *required} - {"revision"}}
+        assert known_by(kind(**known).identity) == known_by(identity)
+        assert kind is not FineTuningConfiguration or known["head_input"] in HEAD_INPUTS
 
 
 def test_summary_equals_numpy():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auxcst_sklearn import PAPER, CostSensitiveAuxMLP
-from benchmarks.paper import alpha_depth, compare, layer_losses, parts, smoothing
+from benchmarks.paper import alpha_depth, compare, layer_losses, parts
 from benchmarks.paper.branches import GROUPS, group_alphas
 from benchmarks.paper.dense import make_estimator
 from benchmarks.tests.tiny_paper import TINY, finished, lines
@@ -62,15 +62,15 @@ def test_compare(data_home, tmp_path, monkeypatch):
     arguments += ["--depths", "1", "2", "--alphas", "0", "1", "--learning-rates", "0.1", "0.2"]
     arguments += ["--csdnn-pretrain-rates", "0.1", "1"]
     saved = results(compare, arguments, monkeypatch, "compare")
-    labels = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes"]
+    labels = ["AuxDNN", "NaiveDNN", "CSDNN", "blind", "Bayes", "MetaCost", "Zhou-Liu", "Kukar"]
     named = {(r["dataset"], r["depth"], r["method"], r["seed"]): r for r in saved["runs"]}
-    assert len(named) == len(saved["runs"]) == 2 * 2 * 5 * 2
+    assert len(named) == len(saved["runs"]) == 2 * 2 * 8 * 2
     assert {name for *_, name, _ in named} == set(labels)
     one_layer = [named["mnist", 1, name, 0]["test_cost"] for name in labels[:2]]
     assert one_layer[0] == one_layer[1]
     assert named["mnist", 2, "CSDNN", 0]["pretrain_learning_rate"] in (0.1, 1)
     tuned = sum(identity["tuning"] for identity, _ in finished(tmp_path))
-    assert tuned == 2 * ((2 + 4 + 4) + (4 + 4 + 4))
+    assert tuned == 2 * ((2 + 4 + 4 + 6) + (4 + 4 + 4 + 6))
 
 
 def test_layer_losses(data_home, tmp_path, monkeypatch):
@@ -111,25 +111,14 @@ def test_the_start_of_the_authors():
     still = replace(configuration, learning_rate=1e-30)
     X, y = np.random.default_rng(0).random((60, 30)), np.arange(60) % 3
     costs = 1 - np.eye(3)
-    for method in ("aux", "csae"):
-        trained = replace(still, method=method, pretrain_learning_rate=1e-30)
-        network = make_estimator(trained, costs, "cpu").fit(X, y)
-        for linear, *_ in network.net_.module_.hidden.values():
-            weight = linear.weight.detach().numpy()
-            bound = 4 * np.sqrt(6 / sum(weight.shape[1:]))
-            assert 0.8 * bound < abs(weight).max() <= bound
-            assert linear.bias.detach().numpy() == pytest.approx(0, abs=1e-20)
-    assert type(make_estimator(TINY, costs, "cpu")) is CostSensitiveAuxMLP
-
-
-def test_smoothing(data_home, tmp_path, monkeypatch):
-    arguments = [*TINY_OPTIONS, "--data-home", data_home, "--out", tmp_path, "--n-jobs", 1]
-    arguments += ["--depths", "2", "--taus", "0", "0.001", "5"]
-    saved = results(smoothing, arguments, monkeypatch, "smoothing")
-    assert [run["loss"] for run in saved["runs"][:3]] == ["one_sided"] + ["smooth_one_sided"] * 2
-    none, little, much = [run["test_cost"] for run in saved["runs"][:3]]
-    assert little == pytest.approx(none, abs=0.02)
-    assert abs(much - none) > 0.1
+    network = make_estimator(still, costs, "cpu").fit(X, y)
+    for linear, *_ in network.net_.module_.hidden.values():
+        weight = linear.weight.detach().numpy()
+        bound = 4 * np.sqrt(6 / sum(weight.shape[1:]))
+        assert 0.8 * bound < abs(weight).max() <= bound
+        assert linear.bias.detach().numpy() == pytest.approx(0, abs=1e-20)
+    network = make_estimator(replace(still, start=None), costs, "cpu").fit(X, y)
+    assert abs(network.net_.module_.hidden["hidden1"][0].weight).max() <= 1 / np.sqrt(30)
 
 
 def test_branches(data_home, tmp_path, monkeypatch):

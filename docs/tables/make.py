@@ -471,14 +471,22 @@ def shorter(match):
 
 
 def few_samples():
-    """Costs of the methods of the paper with 4,000 samples, by optimizer and depth."""
-    names = ["AuxDNN", "NaiveDNN", "CSDNN", "cost-blind", "expected cost"]
-    yield ["optimizer", "data", "depth", *names]
+    """Costs of the methods with 4,000 samples, by optimizer, data and depth."""
+    costs = {}
     for optimizer, folder in {"SGD": "few_samples_sgd", "AdamW": "few_samples_adamw"}.items():
         found = re.findall(r"^(\S+), by method", read(f"paper/{folder}/compare.txt"), re.M)
         for data in dict.fromkeys(found):
-            _, *lines = paper_block(f"{folder}/compare.txt", f"{data}, by method")
-            yield from ([optimizer, data, *line] for line in lines if line[0] != "1")
+            names, *lines = paper_block(f"{folder}/compare.txt", f"{data}, by method")
+            costs[f"{optimizer}: {data}"] = {
+                (line[0], name): cell
+                for line in lines
+                for name, cell in zip(names[1:], line[1:])
+                if cell and line[0] != "1"
+            }
+    yield ["layers", "method", *costs]
+    networks = dict.fromkeys(network for of in costs.values() for network in of)
+    for depth, name in sorted(networks, key=lambda network: network[0]):
+        yield [depth, name, *(of.get((depth, name), "") for of in costs.values())]
 
 
 def verdicts():

@@ -36,6 +36,18 @@ def test_every_hidden_layer_but_the_last_has_a_head(data, parameters, layers, wi
     assert len(list(estimator.staged_predict(data[0]))) == len(layers) + 1
 
 
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
+def test_sigmoid_layers_start_with_longer_weights_and_without_biases(data, activation):
+    model = small(activation=activation, width=[50, 80, 40], learning_rate=1e-30, max_epochs=1)
+    module = model.fit(*data).net_.module_
+    for linear, *_ in module.hidden.values():
+        _, n_outputs, n_inputs = linear.weight.shape
+        longer = 4 * np.sqrt(6 / (n_inputs + n_outputs)) if activation == "sigmoid" else 0
+        bound = longer or 1 / np.sqrt(n_inputs)
+        assert 0.97 * bound < linear.weight.abs().max() <= 1.01 * bound
+        assert (linear.bias.abs().max() > 0.01) == (activation == "tanh")
+
+
 def test_history_has_the_loss_of_every_layer(data):
     estimator = small(alpha=[0.3, 0.5], max_epochs=4).fit(*data)
 
