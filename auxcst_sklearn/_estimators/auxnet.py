@@ -198,7 +198,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         averaged over windows, so that all heads together have at most a fifth of the
         multiplications of the module and 2,097,152 weights (8 MB). A function of the layer's output
         and of the module's inputs, a tensor or a dict of tensors by name, returns features
-        (n_samples, n_features); ``x[:, 0]`` are those of the first step.
+        (n_samples, n_features); ``x[:, 0]`` are those of the first step. Each head trains a copy of
+        a module.
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
         and for heads on means, which would push the layers towards features whose mean separates
