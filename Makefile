@@ -86,7 +86,8 @@ dist:
 	$(VENV)-dist/bin/python -m build
 	$(VENV)-dist/bin/python -m twine check --strict dist/*
 
-# The wheel and the sdist in environments of their own, without extras and away from the checkout.
+# The wheel and the sdist in environments of their own, without extras and away from the checkout. Each takes
+# several GB with torch's build for GPUs, so it goes afterwards.
 test-dist: $(VENV)-wheel/tried $(VENV)-sdist/tried
 
 .PHONY: $(VENV)-wheel/tried $(VENV)-sdist/tried
@@ -97,6 +98,7 @@ $(VENV)-wheel/tried $(VENV)-sdist/tried:
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --constraint constraints.txt $(archive)
 	$(@D)/bin/python -I tests/try_wheel.py README.rst
+	rm -rf $(@D)
 
 lint: $(TESTS)
 	$(BIN)/ruff check .

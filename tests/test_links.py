@@ -7,6 +7,10 @@ import pytest
 from tests.test_docs import ROOT, texts
 
 LINK = re.compile(r"`[^`<]*<([^`>]+)>`_")
+# The README is also the page of the package index, where a relative link leads nowhere.
+OF_MAIN = re.compile(
+    r"https://(?:github\.com/auxcst/auxcst_sklearn/blob|raw\.githubusercontent\.com/auxcst/auxcst_sklearn)/main/"
+)
 HEADING = re.compile(r"^(\S.*)\n([-=~])\2{2,}$", re.M)
 PAGES = [
     *(page for page, _ in texts()),
@@ -24,6 +28,8 @@ def wrong_links(page):
     """Links of a page to files or headings that do not exist."""
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         uri, _, anchor = "".join(target.split()).partition("#")
+        if found := OF_MAIN.match(uri):
+            uri = str(ROOT / uri[found.end() :])
         if ":" in uri:
             continue
         file = page.parent / uri if uri else page
@@ -39,10 +45,21 @@ def test_relative_links_lead_to_files_and_headings(page):
 
 def test_a_wrong_link_is_found(tmp_path):
     page = tmp_path / "page.rst"
+    of_main = "https://github.com/auxcst/auxcst_sklearn/blob/main/"
     page.write_text(
-        "A heading\n---------\n`a <page.rst#a-heading>`__ `b <page.rst#b>`_ `c <c.rst>`_"
+        "A heading\n---------\n`a <page.rst#a-heading>`__ `b <page.rst#b>`_ `c <c.rst>`_ "
+        f"`d <{of_main}README.rst#heads>`_ `e <{of_main}e.rst>`_"
     )
-    assert list(wrong_links(page)) == ["page.rst#b", "c.rst"]
+    assert list(wrong_links(page)) == ["page.rst#b", "c.rst", f"{of_main}e.rst"]
+
+
+@pytest.mark.lint
+def test_the_page_of_the_package_index_has_whole_links_and_pictures():
+    text = (ROOT / "README.rst").read_text(encoding="utf-8")
+    targets = [*LINK.findall(text), *re.findall(r"image:: (\S+)", text)]
+    assert not [target for target in targets if not target.startswith("https://")]
+    pictures = [OF_MAIN.sub("", target) for target in re.findall(r"image:: (\S+)", text)]
+    assert all((ROOT / picture).exists() for picture in pictures)
 
 
 def test_github_knows_the_roles_of_links():

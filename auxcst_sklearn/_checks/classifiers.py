@@ -12,16 +12,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples
 
-from .data import (
-    as_labels,
-    is_frame,
-    label_index,
-    plain_array,
-    plain_labels,
-    same_labels,
-    shorten,
-    sliceable,
-)
+from .data import is_frame, plain_array, sliceable
+from .labels import as_labels, label_index, plain_labels, same_labels, shorten
 from .nesting import walk
 
 # What rounding may change: sums also in half precision, and no probability below zero by more.

@@ -77,7 +77,7 @@ def stays_lazy(X: Any) -> bool:
     return n_bytes > LARGE_BYTES or (n_bytes > DISK_BYTES and is_on_disk(X))
 
 
-def prepared(X: Any, prepare: Callable[[Any], Any], dtype: DTypeLike = np.float32) -> Any:
+def convert_rows(X: Any, prepare: Callable[[Any], Any], dtype: DTypeLike = np.float32) -> Any:
     """Rows of the type `dtype` that `prepare` returns, when they are read if X stays lazy."""
     return LazyRows(X, prepare, dtype=dtype) if stays_lazy(X) else prepare(X)
 
@@ -109,7 +109,7 @@ def row_blocks(X: Any) -> list[slice]:
     return [slice(start, start + size) for start in range(0, X.shape[0], size)]
 
 
-def checked_labels(y: Any, X: Any) -> NDArray[Any]:
+def check_row_labels(X: Any, y: Any) -> NDArray[Any]:
     """Labels for rows that scikit-learn does not validate."""
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
@@ -120,8 +120,8 @@ def checked_labels(y: Any, X: Any) -> NDArray[Any]:
 def bounds_of(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Smallest and largest value of each column, by blocks of rows; NaN is ignored."""
     low, high = np.full((2, *X.shape[1:]), np.nan)
-    for part in row_blocks(X):
-        rows = X[part]
+    for block in row_blocks(X):
+        rows = X[block]
         low, high = np.fmin(low, np.fmin.reduce(rows)), np.fmax(high, np.fmax.reduce(rows))
     return low, high
 

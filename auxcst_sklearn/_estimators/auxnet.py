@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from functools import update_wrapper
 from typing import Any, ClassVar, Literal
@@ -13,13 +14,14 @@ from torch import nn
 
 from .._checks.calls import warn
 from .._checks.data import are_named
-from .._inputs.arrays import ImagePreprocessor, Preprocessor
+from .._inputs.arrays import Preprocessor
+from .._inputs.images import ImagePreprocessor
 from .._inputs.named import NamedPreprocessor
+from .._training.devices import densify
 from .._training.plan import NetworkFacts, Plan
-from .._training.runtime import densify, processes, report
+from .._training.processes import processes, report
 from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageLayer
-from ..modules._layers import HEAD_INPUTS, HeadInput
 from ..modules._named_rows import NamedRows
 from ..modules._network import AuxNetwork
 from ..modules.wrapping import (
@@ -32,6 +34,7 @@ from ..modules.wrapping import (
     make_body,
 )
 from .base import BaseCostSensitiveNet
+from .network_steps import NetworkSpec
 from .parameters import COUNT, NOT_NEGATIVE, POSITIVE, ImageParameters, alpha_of_layers
 
 OTHER_NAMES = (
@@ -48,7 +51,6 @@ class ModuleParameters(ImageParameters):
         **ImageParameters._parameter_constraints,
         "module": [callable],
         "hidden_layers": [StrOptions({"auto"}), "array-like"],
-        "head_input": [StrOptions({"auto", *HEAD_INPUTS}), callable],
         "pretrained": [StrOptions({"auto"}), "boolean"],
         "combine_heads": [StrOptions({"auto"}), "boolean"],
         "n_networks": [StrOptions({"auto"}), COUNT],
@@ -62,7 +64,6 @@ class ModuleParameters(ImageParameters):
     _: KW_ONLY
     hidden_layers: Literal["auto"] | Sequence[str] = "auto"
     pretrained: bool | Literal["auto"] = "auto"
-    head_input: HeadInput = "auto"
     head_gradient: float | Literal["auto"] = "auto"
     alpha: float | Sequence[float] | Callable[[int], Any] = 0.3
     combine_heads: bool | Literal["auto"] = "auto"
@@ -93,10 +94,9 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         arrays by name. It returns the output of an ``nn.Linear``: a tensor, an object with
         `logits`, or a tuple that begins with it. A softmax after it is removed.
     loss : str or Loss, default="bayes_risk"
-        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
-        and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
-        "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
-        class, "bayes_risk" adds a second network, which doubles the time of a fit.
+        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`, whose page says
+        what each learns: class probabilities, or costs. If costs differ within a class, the default
+        adds a second network, which doubles the time of a fit.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or callable, default=None
         Cost of each prediction (column) for each true class (row), in any currency. Rows and
         columns follow `classes_`. Costs with labels (a DataFrame, or from
@@ -198,7 +198,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         averaged over windows, so that all heads together have at most a fifth of the
         multiplications of the module and 2,097,152 weights (8 MB). A function of the layer's output
         and of the module's inputs, a tensor or a dict of tensors by name, returns features
-        (n_samples, n_features); ``x[:, 0]`` are those of the first step.
+        (n_samples, n_features); ``x[:, 0]`` are those of the first step. Each head trains a copy of
+        a module.
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
         and for heads on means, which would push the layers towards features whose mean separates
@@ -300,31 +301,35 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
                 )
         return NamedPreprocessor()
 
-    def _make_module(
-        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int, alpha: Any
-    ) -> tuple[WrappedNetwork, list[float]]:
-        first, tried = inputs.make_module(), densify(rows)
-        example = example_of(first, tried)
+    def _make_module(self, spec: NetworkSpec) -> tuple[WrappedNetwork, list[float]]:
+        like, tried = spec.like, densify(spec.rows)
+        # The first module of the first network knows integers from floats, and cuts sequences.
+        first = spec.inputs.make_module() if like is None else deepcopy(like.inputs)
         attributes = vars(self).items()
         params = {k.removeprefix(PREFIX): value for k, value in attributes if k.startswith(PREFIX)}
         shape = first.out_shape if isinstance(first, ImageLayer) else None
         body = make_body(self.module, shape, params)
-        names = self._layer_names(body, example)
-        weights = alpha_of_layers(alpha, len(names), layers=f"layer of {names}")
+        weights, layers = list[float](), list[str]()
+        if like is None:
+            names = self._layer_names(body, example_of(first, tried))
+            weights = alpha_of_layers(self.alpha, len(names), layers=f"layer of {names}")
+            layers = [name for name, weight in zip(names, weights) if weight]
+        elif spec.has_heads:
+            layers = like.layers[:-1]
         module = WrappedNetwork(
             first,
             body,
-            n_outputs,
-            hidden_layers=[name for name, weight in zip(names, weights) if weight],
+            spec.n_outputs,
+            hidden_layers=layers,
             head_input=self.head_input,
-            head_gradient=plan.head_gradient,
+            head_gradient=spec.plan.head_gradient,
             rows=tried,
+            like=like,
         )
-        if isinstance(first, NamedRows):
-            inputs.layout = first.layout
-            if first.layout.masks and not first.is_cut:
-                line = "Batches are not cut to their longest sample: cut outputs would differ."
-                report(line, self.verbose and processes().rank == 0)
+        may_be_cut = isinstance(first, NamedRows) and bool(first.layout.masks)
+        if like is None and may_be_cut and not first.is_cut:
+            line = "Batches are not cut to their longest sample: cut outputs would differ."
+            report(line, self.verbose and processes().rank == 0)
         return module, weights
 
     def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:

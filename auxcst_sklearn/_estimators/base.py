@@ -14,36 +14,28 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks.calls import unchanged_on_error, warn, warning_once
 from .._checks.data import numpy_arrays
 from .._inputs.arrays import Preprocessor
+from .._training.calibration import calibrate, held_out_costs
 from .._training.checkpoints import check_same, open_checkpoints
 from .._training.folds import Unseen, held_out_proba
 from .._training.loop import Training
 from .._training.net import CostNet
 from .._training.plan import Plan, parameters_of_net
-from .._training.runtime import (
-    distributed_fit,
-    draw_seed,
-    neutral_torch_modes,
-    processes,
-    report,
-    thread_limit,
-)
+from .._training.processes import distributed_fit, processes, report
 from .._training.state import FORMAT, check_format, from_state, to_state, without_training_state
-from .._training.temperature import calibrate, held_out_costs
+from .._training.torch_modes import draw_seed, neutral_torch_modes, thread_limit
 from ..costs._problem import Fold, Problem
 from ..costs._statistics import CostStatistics
+from .continuing import check_block, check_stream, continue_net
 from .fit_steps import (
     build,
-    check_block,
-    check_stream,
     check_validation_set,
-    continue_net,
     make_net,
     new_random_state,
     plan_training,
     prepare,
     validate,
 )
-from .parameters import NetworkSteps
+from .network_steps import NetworkSteps
 from .prediction import NetDecisionMixin
 
 # Number of rows used to detect a failed training, of which some are tried first, and the minimum
@@ -116,8 +108,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         arguments: Any = X_val, y_val, cost_val, sample_weight_val
         # Beside a function of X, cost_val is a second source, which is another error.
         has_cost = (cost_val if callable(self.cost_matrix) else cost) is not None
-        validation = arguments if check_validation_set(*arguments, has_cost=has_cost) else None
-        self._fit(X, y, sample_weight, cost, groups, validation=validation)
+        of_validation = arguments if check_validation_set(*arguments, has_cost=has_cost) else None
+        self._fit(X, y, sample_weight, cost, groups, of_validation=of_validation)
         return self
 
     def _fit_on_folds(self, X: Any, y: Any, folds: Sequence[Fold], **params: Any) -> Unseen:
@@ -185,7 +177,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         cost: Any = None,
         groups: Any = None,
         *,
-        validation: Any = None,
+        of_validation: Any = None,
         classes: Any = None,
         folds: Sequence[Fold] | None = None,
         stream: bool = False,
@@ -198,20 +190,19 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         earlier = self.net_ if resume else None
         with self._fitting(resume) as rng:
             named = self.classes if classes is None else classes
-            data, held_out, inputs = validate(
-                self, X, y, sample_weight, cost, groups, validation, named, resume, stream=stream
-            )
+            given = X, y, sample_weight, cost, groups, of_validation, named
+            data, validation, inputs = validate(self, *given, resume, stream=stream)
             if stream and resume:
                 check_block(data.kind, self._kind_of_costs)
                 check_stream(self._of_net, parameters_of_net(self.get_params(deep=False)))
             if processes().size > 1:
-                check_same(self, data, held_out, rng, earlier)
+                check_same(self, data, validation, rng, earlier)
             keeps = not stream and getattr(self, "checkpoint_dir", None) is not None
-            folder = open_checkpoints(self, data, held_out) if keeps else nullcontext()
+            folder = open_checkpoints(self, data, validation) if keeps else nullcontext()
             with folder as checkpoints:
                 if checkpoints is not None and self.random_state is None:
                     rng = np.random.RandomState(checkpoints.seed)
-                both = data.with_positive_weights(), held_out
+                both = data.with_positive_weights(), validation
                 plan, statistics = plan_training(self, *both, inputs, earlier, stream=stream)
                 report(f"Training: {plan}", self.verbose and processes().rank == 0)
                 inputs, training = self._built(plan, *both, inputs, statistics, earlier, rng, folds)
@@ -230,7 +221,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         self,
         plan: Plan,
         data: Problem,
-        held_out: Problem | None,
+        validation: Problem | None,
         inputs: Preprocessor,
         statistics: CostStatistics,
         earlier: CostNet | None,
@@ -238,15 +229,16 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         folds: Sequence[Fold] | None,
     ) -> tuple[Preprocessor, Training]:
         """The training of a new net, or of a copy of the earlier one; and its inputs."""
-        rows, others, inputs = prepare(
-            plan, data, held_out, inputs, statistics, is_new=earlier is None
+        data, validation, inputs = prepare(
+            plan, data, validation, inputs, statistics, is_new=earlier is None
         )
         if earlier is None:
-            net = make_net(self, plan, rows, inputs, statistics, rng)
+            net = make_net(self, plan, data, inputs, statistics, rng)
+            inputs = inputs.as_read_by(net.module_)
         else:
-            net = continue_net(self, plan, earlier, rows, inputs, statistics)
+            net = continue_net(self, plan, earlier, data, inputs, statistics)
         seed = getattr(self, "_fold_seed", None) if self.warm_start else None
-        return inputs, build(self, plan, net, rows, others, rng, folds, seed)
+        return inputs, build(self, plan, net, data, validation, rng, folds, seed)
 
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[np.random.RandomState]:

@@ -20,19 +20,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import BaseEstimator, MetaEstimatorMixin, warning_once
 from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
-from .._checks.data import as_labels, label_index, numpy_arrays, on_host, sliceable
+from .._checks.data import numpy_arrays, on_host, sliceable
+from .._checks.labels import as_labels, label_index
 from .._checks.nesting import fit_arguments, takes_costs
+from .._training.temperature import at_temperature
 from ..costs._problem import Problem
+from .bayes_decision import BayesDecisionMixin
 from .calibration import (
     calibrator,
     folds_of,
     learns_by_default,
     out_of_fold_temperature,
-    tempered,
     unseen_probabilities,
     warn_of_many_classes,
 )
-from .decision import BayesDecisionMixin
 
 
 @dataclass(eq=False, repr=False)
@@ -212,7 +213,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)
-        data = self._read_problem(
+        data, prior = self._read_problem(
             X, y, cost, sample_weight=sample_weight, groups=groups, **fit_params
         )
         (X,) = indexable(sliceable(X))  # some sparse formats have no rows to select
@@ -230,7 +231,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         label_index(labels, data.classes, name="estimator.classes_")  # raises for others
         has_weight = data.weight is not None
         unknown = reweighting(model) or weights_elsewhere(has_weight, fit_params)
-        self._set_costs(data, unknown)
+        self._set_costs(data, prior, unknown)
         self.estimator_, self.temperature_ = model, temperature
         return self
 
@@ -241,7 +242,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         if data.groups is not None:
             own["groups"] = data.groups
         if data.kind != "matrix" and takes_costs(classifier):
-            own["cost"] = data.labelled()
+            own["cost"] = data.with_labels()
         names = {name: name for name in own} if routes else fit_arguments(classifier)
         fit_params |= {names[name]: value for name, value in own.items() if name in names}
         if not routes:
@@ -293,7 +294,9 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         p = probabilities(self.estimator_, X, self.classes_)
         if self.temperature_ == 1:
             return p
-        return tempered(p, self.temperature_, np.isin(self.classes_, self.estimator_.classes_))
+        return at_temperature(
+            p, self.temperature_, np.isin(self.classes_, self.estimator_.classes_)
+        )
 
     @property
     def n_features_in_(self) -> int:

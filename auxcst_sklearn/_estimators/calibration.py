@@ -18,15 +18,10 @@ from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import warn
 from .._checks.classifiers import probabilities
-from .._checks.data import shorten
+from .._checks.labels import shorten
 from .._checks.nesting import chain
-from .._training.geometric_mean import (
-    HEATS,
-    MANY_CLASSES,
-    best_temperature,
-    log_clipped,
-    log_loss_of,
-)
+from .._training.geometric_mean import MANY_CLASSES
+from .._training.temperature import HEATS, best_temperature, log_clipped, log_loss_of
 from ..costs._labels import columns_of
 from ..costs._problem import Fold, Problem
 
@@ -121,7 +116,7 @@ def out_of_fold_temperature(p: NDArray[np.float64], data: Problem) -> float:
             "There are no rows for calibration: the training rows of every fold lack the classes "
             "of its test rows. Shuffle, or pass other folds as cv."
         )
-    known, logs = data.part(rows), log_clipped(p[rows])
+    known, logs = data.take(rows), log_clipped(p[rows])
     label, weight = known.label, known.weight
     losses = [log_loss_of(log_softmax(logs / t, axis=1), label, weight) for t in np.exp(HEATS)]
     # Rows of small weight are little evidence: Kish's effective number of rows.
@@ -129,13 +124,6 @@ def out_of_fold_temperature(p: NDArray[np.float64], data: Problem) -> float:
     temperature = best_temperature(np.array(losses)[:, np.newaxis], n_samples)
     _warn_if_rule_costs_more(softmax(logs / temperature, axis=1), known)
     return temperature
-
-
-def tempered(
-    p: NDArray[np.float64], temperature: float, known: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Probabilities at a temperature, 0 for classes that are not known."""
-    return softmax(np.where(known, log_clipped(p), -np.inf) / temperature, axis=1)
 
 
 def _warn_if_rule_costs_more(p: NDArray[np.float64], data: Problem) -> None:

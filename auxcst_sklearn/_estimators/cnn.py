@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._inputs.arrays import ImagePreprocessor
-from .._training.plan import NetworkFacts, Plan
+from .._inputs.images import ImagePreprocessor
+from .._training.plan import NetworkFacts
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
 from .base import BaseCostSensitiveNet
+from .network_steps import NetworkSpec
 from .parameters import COUNT, ImageParameters, alpha_of_layers, check_each
 
 
@@ -22,7 +23,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
 
     The network is a :class:`~auxcst_sklearn.modules.ResidualCNN`: stages of a convolution, max
     pooling and residual blocks. It has one output per class. Every residual block but the last has
-    an auxiliary head, which reads all values of its maps. All are trained jointly on ``sum_i
+    an auxiliary head, which reads its maps as `head_input` says. All are trained jointly on ``sum_i
     alpha_i L_i + L_output``. Whether they learn costs or class probabilities depends on `loss`. The
     prediction is the class with the smallest estimated cost.
 
@@ -37,10 +38,9 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         ``alpha=0`` is the plain network. A function of the number of heads returns the weights.
         It is not an L2 penalty, which is `weight_decay`.
     loss : str or Loss, default="bayes_risk"
-        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
-        and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
-        "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
-        class, "bayes_risk" adds a second network, which doubles the time of a fit.
+        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`, whose page says
+        what each learns: class probabilities, or costs. If costs differ within a class, the default
+        adds a second network, which doubles the time of a fit.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or callable, default=None
         Cost of each prediction (column) for each true class (row), in any currency. Rows and
         columns follow `classes_`. Costs with labels (a DataFrame, or from
@@ -124,6 +124,11 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         Random transforms of the training images, drawn again in every epoch: mirror left and right,
         shift by up to an eighth of the smaller side, both, or a callable that maps a float tensor
         (n_samples, C, H, W) on the device to a tensor of the same shape.
+    head_input : {"auto", "mean", "flatten"} or callable, default="auto"
+        Input of a head on feature maps: their means, or all values. If "auto", all values, or means
+        of small windows where the heads would otherwise have more than a fifth of the
+        multiplications. A function of the maps and of the images returns features (n_samples,
+        n_features). Each head trains a copy of a module.
     combine_heads : bool, default=True
         Whether the probabilities are a weighted geometric mean over output and heads. The weights
         minimise the log loss of validation samples. If the mean does not lower it on other
@@ -238,16 +243,23 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         parameters = self.image_shape, self.channels_last, self.augmentation
         return ImagePreprocessor(*parameters, convolved=True)
 
-    def _make_module(
-        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int, alpha: Any
-    ) -> tuple[MirroredNetwork, list[float]]:
+    def _make_module(self, spec: NetworkSpec) -> tuple[MirroredNetwork, list[float]]:
         channels = np.atleast_1d(np.asarray(self.channels)).tolist()
         if not channels:
             raise ValueError("channels is empty; expected the channels of at least one stage.")
         check_each(channels, name="channels", interval=COUNT)
-        images = inputs.make_module()
+        images = spec.inputs.make_module()
         body = ResidualCNN(images.out_shape, channels=channels, depth=self.depth)
         *names, _ = body.hidden_layers
+        alpha = self.alpha if spec.has_heads else 0.0
         weights = alpha_of_layers(alpha, len(names), layers="residual block but the last")
         layers = [name for name, weight in zip(names, weights) if weight]
-        return MirroredNetwork(images, body, n_outputs, hidden_layers=layers), weights
+        module = MirroredNetwork(
+            images,
+            body,
+            spec.n_outputs,
+            hidden_layers=layers,
+            head_input=self.head_input,
+            like=spec.like,
+        )
+        return module, weights

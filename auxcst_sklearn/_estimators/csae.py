@@ -12,15 +12,16 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch.nn.utils import parameters_to_vector
 
-from .._inputs.arrays import NumberPreprocessor, Preprocessor
-from .._training.batches import Rows, shuffled
+from .._inputs.arrays import NumberPreprocessor
+from .._training.batches import Rows, shuffled_batches
 from .._training.loop import Training
 from .._training.net import CostNet
-from .._training.plan import Plan
-from .._training.runtime import draw_seed, report, seeded
+from .._training.processes import report
+from .._training.torch_modes import draw_seed, seeded
 from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
+from .network_steps import NetworkSpec
 from .parameters import COUNT, POSITIVE, SHARE, NetParameters, check_each, per_layer
 
 _BETA = Interval(Real, 0, 1, closed="both")
@@ -224,23 +225,15 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
     def _make_inputs(self, X: Any) -> NumberPreprocessor:
         return NumberPreprocessor()
 
-    def _make_networks(
-        self,
-        plan: Plan,
-        inputs: Preprocessor,
-        rows: Any,
-        n_outputs: int,
-        seeds: Sequence[int],
-        alpha: Any,
-    ) -> tuple[AuxMLP, list[float]]:
+    def _make_networks(self, spec: NetworkSpec, seeds: Sequence[int]) -> tuple[AuxMLP, list[float]]:
         module = AuxMLP(
-            rows.shape[1],
-            n_outputs,
+            spec.rows.shape[1],
+            spec.n_outputs,
             width=self._per_layer("width", COUNT),
             head_layers=(),
             activation="sigmoid",
             dropout=self.dropout,
-            inputs=inputs.make_module(),
+            inputs=spec.inputs.make_module(),
             generators=[torch.Generator().manual_seed(seed) for seed in seeds],
         )
         return module, []
@@ -281,7 +274,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         optimizer = net.optimizer(*args, **{**kwargs, "lr": float(self.pretrain_learning_rate)})
         noise = torch.Generator(net.device).manual_seed(draw_seed(rng))
         generator = torch.Generator().manual_seed(draw_seed(rng))
-        batches = shuffled([rows], net.batch_size, [generator])
+        batches = shuffled_batches([rows], net.batch_size, [generator])
         history = []
         for epoch in range(1, self.pretrain_epochs + 1):
             sums = torch.zeros(2, device=net.device)

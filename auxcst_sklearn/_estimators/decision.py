@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
-from sklearn.utils import _safe_indexing, column_or_1d, gen_batches, indexable
+from sklearn.utils import _safe_indexing, gen_batches, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.calls import ClassifierMixin, warn
 from .._checks.classifiers import check_frequencies
-from .._checks.data import check_row_order, numpy_arrays, on_host, shorten, sliceable
+from .._checks.data import check_row_order, numpy_arrays, on_host, sliceable
+from .._checks.labels import shorten
 from ..costs._evaluation import decisions_of, mean_paid, read_scored
 from ..costs._labels import columns_of
-from ..costs._problem import Problem, expected_cost, read_problem
+from ..costs._problem import expected_cost
 from ..costs._reading import (
     OF_CLASSES,
     WHEN_DECIDING,
@@ -100,27 +100,25 @@ class DecisionMixin(ClassifierMixin):
             If `cost` or `prior` is not as described, the loss has no class probabilities, or with
             `prior` the frequencies of the training are not known; see `train_prior`.
         """
-        function = None
         if cost is None:
             self._warn_of_costs_in_use()
-            function = self._deciding_function
-            if prior is None and function is None:
+            if prior is None and self._deciding_function is None:
                 return self._estimated_cost(X)
         check_is_fitted(self)
         if not self._has_probabilities():
+            from ..losses import NAMES_WITH_PROBABILITIES  # of torch, which the rule does not need
+
             name = "prior" if cost is None else "cost"
             raise ValueError(
                 f"{name}= decides by class probabilities, but loss={self.loss!r} has none; use "
-                f"loss='bayes_risk' or 'cross_entropy', or leave {name} out."
+                f"{NAMES_WITH_PROBABILITIES}, or leave {name} out."
             )
         probability = self.predict_proba(X)
         if prior is not None:
             probability = self._with_prior(probability, prior)
         if cost is not None:
             costs = read_costs(cost, "cost", WHEN_DECIDING, len(probability))
-            return expected_cost(probability, costs.aligned(self.classes_, self.decisions_))
-        if function is not None:
-            return self._expected_by_function(function, X, probability)
+            return expected_cost(probability, costs.align(self.classes_, self.decisions_))
         return self._expected_cost(X, probability)
 
     @property
@@ -129,24 +127,29 @@ class DecisionMixin(ClassifierMixin):
         function = self._fitted_cost_matrix
         return function if callable(function) and self._has_probabilities() else None
 
-    def _expected_by_function(
-        self, function: CostFunction, X: Any, probability: np.ndarray
-    ) -> np.ndarray:
-        """Expected costs (n, n_decisions) by the function of X, for a part of the samples at once.
+    def _estimated_cost(self, X: ArrayLike) -> np.ndarray:
+        """Costs of each decision by the costs of `fit`, (n, n_decisions), in currency."""
+        return self._expected_cost(X, self.predict_proba(X))
 
-        A matrix for each of many samples may not fit into memory, and the costs of a sample depend
-        on this sample alone.
+    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
+        """The same under given class probabilities.
+
+        By a function of X for a part of the samples at once: a matrix for each of many samples may
+        not fit into memory, and the costs of a sample depend on this sample alone.
         """
+        function = self._deciding_function
+        if function is None:
+            return expected_cost(probability, self._class_cost_matrix())
         n, axes, owner = len(probability), (self.classes_, self.decisions_), type(self).__name__
         size = max(1, MATRICES_BYTES // (8 * len(self.classes_) * len(self.decisions_)))
         if n <= size:
-            return expected_cost(probability, costs_of(function, X, n, owner).aligned(*axes))
+            return expected_cost(probability, costs_of(function, X, n, owner).align(*axes))
         (rows,) = indexable(sliceable(X))
         expected = []
         for at in gen_batches(n, size):
             p = probability[at]
             costs = costs_of(function, _safe_indexing(rows, at), len(p), owner)
-            expected.append(expected_cost(p, costs.aligned(*axes)))
+            expected.append(expected_cost(p, costs.align(*axes)))
         return np.concatenate(expected)
 
     def _warn_of_costs_in_use(self) -> None:
@@ -186,14 +189,6 @@ class DecisionMixin(ClassifierMixin):
         if matrix is None or callable(matrix):
             return matrix
         return read_costs(matrix, "cost_matrix", OF_CLASSES)
-
-    def _estimated_cost(self, X: ArrayLike) -> np.ndarray:
-        """Costs of each decision by the costs of `fit`, (n, n_decisions), in currency."""
-        return self._expected_cost(X, self.predict_proba(X))
-
-    def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
-        """Costs of each decision under given class probabilities, (n, n_decisions), in currency."""
-        return expected_cost(probability, self._class_cost_matrix())
 
     @abstractmethod
     def _class_cost_matrix(self) -> NDArray[np.float64]:
@@ -389,78 +384,3 @@ def frequencies_of(given: Any, classes: NDArray[Any], name: str, other: str = ""
             f"{shorten(classes)}{other}."
         )
     return check_frequencies([given[label] for label in classes.tolist()], len(classes), name)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class BayesDecisionMixin(DecisionMixin):
-    """A classifier with probabilities that decides by expected costs.
-
-    Costs are used in the decision only: the costs of `fit`, or a matrix for each row.
-    """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "cost_matrix": ["array-like", callable, None],
-        "classes": ["array-like", None],
-        "decisions": ["array-like", None],
-        "train_prior": [Mapping, None],
-    }
-
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"cost": True}
-    __metadata_request__predict = {"cost": True}
-    __metadata_request__score = {"cost": True}
-
-    cost_matrix: ArrayLike | CostFunction | None = None
-    classes: ArrayLike | None = None
-    decisions: ArrayLike | None = None
-    train_prior: Mapping[Any, float] | None = None
-
-    @abstractmethod
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Compute class probabilities.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, columns as in `classes_`; 0 for a class that had no training sample.
-        """
-
-    @numpy_arrays()
-    def _read_problem(self, X: Any, y: Any, cost: Any, **of_samples: Any) -> Problem:
-        """The samples of `fit`; X is validated by the classifiers that learn from it."""
-        data = read_problem(
-            X,
-            y,
-            lambda X, y: (X, column_or_1d(on_host(y), warn=True)),
-            cost=cost,
-            cost_matrix=self.cost_matrix,
-            classes=self.classes,
-            decisions=self.decisions,
-            owner=type(self).__name__,
-            **of_samples,
-        )
-        self._given_prior(data.classes)
-        return data
-
-    def _given_prior(self, classes: NDArray[Any]) -> NDArray[np.float64] | None:
-        if self.train_prior is None:
-            return None
-        return frequencies_of(self.train_prior, classes, "train_prior")
-
-    def _set_costs(self, data: Problem, unknown: str | None) -> None:
-        """Attributes; class frequencies are `train_prior`, or unless `unknown` those of rows."""
-        count = data.class_weight(data.weight)
-        self._prior_unknown = unknown
-        self.class_prior_ = count / (np.nan if unknown else count.sum())
-        if (given := self._given_prior(data.classes)) is not None:
-            self.class_prior_ = given
-        self.classes_, self.decisions_ = data.classes, data.decisions
-        self.cost_matrix_ = data.matrix()
-        self._keep_costs(data.kind)
-
-    def _class_cost_matrix(self) -> NDArray[np.float64]:
-        return self.cost_matrix_

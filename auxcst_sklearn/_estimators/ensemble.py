@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import islice
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -13,7 +12,6 @@ import sklearn
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch, check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from .._checks.calls import (
@@ -26,31 +24,27 @@ from .._checks.calls import (
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask, on_host
 from .._inputs.arrays import has_columns_of_fit
-from .._training.folds import Unseen, folds
-from .._training.geometric_mean import (
-    geometric_mean,
-    log_clipped,
-    log_loss_of,
-    mean_weights,
-    shift_to_networks,
-)
+from .._training.folds import folds
+from .._training.geometric_mean import geometric_mean
 from .._training.plan import N_FOLDS, n_folds_for
-from .._training.runtime import draw_seed, report, reports
+from .._training.temperature import log_clipped
+from .._training.torch_modes import draw_seed
 from ..costs._problem import Fold, Problem
+from .bayes_decision import BayesDecisionMixin
 from .calibration import folds_of
-from .decision import BayesDecisionMixin
 from .members import (
     DEFAULT_MEMBERS,
     DROP,
-    FoldMean,
     Member,
     check_members,
     cost_estimators,
     default_for,
     default_members,
+    fit_members,
     folds_with_all_classes,
     fresh_member,
     is_dropped,
+    learn_weights,
     with_weight,
 )
 
@@ -279,29 +273,35 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
             self._validate_params()
             members = check_members(self._members)
             self._validate_names([name for name, _ in self._members])
-            sample = self._read_problem(X, y, cost, sample_weight=sample_weight, groups=groups)
-            members = default_for(members, len(sample.classes))
-            sample = replace(sample, X=self._validate_rows(X, reset=True))
-            check_consistent_length(sample.X, sample.labels)
-            passed = self._route(members, sample.weight, fit_params)
+            of_samples = {"sample_weight": sample_weight, "groups": groups}
+            data, prior = self._read_problem(X, y, cost, **of_samples)
+            members = default_for(members, len(data.classes))
+            data = replace(data, X=self._validate_rows(X, reset=True))
+            check_consistent_length(data.X, data.labels)
+            passed = self._route(members, data.weight, fit_params)
             own_folds: list[Fold] | None = None  # for a number of folds
             if not (self.cv is None or isinstance(self.cv, Integral)):
-                own_folds = folds_of(self.cv, sample, one=False)
-            sample, passed, own_folds = with_weight(sample, passed, own_folds)
+                own_folds = folds_of(self.cv, data, one=False)
+            data, passed, own_folds = with_weight(data, passed, own_folds)
             rng = check_random_state(self.random_state)
-            used_folds = self._random_folds(sample, rng) if own_folds is None else own_folds
-            used_folds = folds_with_all_classes(used_folds, sample.labels)
+            used_folds = self._random_folds(data, rng) if own_folds is None else own_folds
+            used_folds = folds_with_all_classes(used_folds, data.labels)
             ready = [
-                Member(name, *fresh_member(member, passed[name], sample, rng))
+                Member(name, *fresh_member(member, passed[name], data, rng))
                 for name, member in members
             ]
-            fitted, held_out = self._fit_members(ready, sample, used_folds)
-            self._set_ensemble([name for name, _ in members], fitted, held_out, sample, used_folds)
+            fitted, held_out = fit_members(ready, data, used_folds, self.n_jobs, self.verbose)
+            weights, losses = learn_weights(fitted, held_out, data, used_folds)
+            self.estimator_weights_, self.held_out_losses_ = weights, losses
+            trios = zip(ready, weights, fitted)
+            kept = {member.name: model if share > 0 else DROP for member, share, model in trios}
+            self.named_estimators_ = Bunch(**kept)
+            self.estimators_ = [model for model in kept.values() if not is_dropped(model)]
             self.cost_estimators_ = cost_estimators(fitted)
             reasons = [*map(reweighting, fitted)]
-            has_weights = sample.weight is not None
+            has_weights = data.weight is not None
             reasons += [weights_elsewhere(has_weights, params) for params in passed.values()]
-            self._set_costs(sample, next(filter(None, reasons), None))
+            self._set_costs(data, prior, next(filter(None, reasons), None))
         return self
 
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
@@ -341,68 +341,12 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
                 )
         return {name: dict(known) for name, _ in members}
 
-    def _random_folds(self, sample: Problem, rng: np.random.RandomState) -> list[Fold]:
-        label, groups = sample.label, sample.groups
+    def _random_folds(self, data: Problem, rng: np.random.RandomState) -> list[Fold]:
+        label, groups = data.label, data.groups
         n_folds = N_FOLDS if self.cv is None else int(self.cv)
         drawn = folds(label, n_folds, random_state=draw_seed(rng), groups=groups)
         # By default as many as the networks, each of which holds one out.
         return drawn[: n_folds_for(len(label))] if self.cv is None else drawn
-
-    def _fit_members(
-        self, members: list[Member], sample: Problem, found: list[Fold]
-    ) -> tuple[list[Any], Unseen]:
-        """The fitted members, and their probabilities (n_members, n, K) of rows not seen."""
-        alone = [[fold] for fold in found]
-        fits = [[found] if member.holds_out_itself else alone for member in members]
-        classes, label = sample.classes, sample.label
-        run, rows = delayed(Member.run), (sample.X, sample.labels, classes)
-        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            run(member, part, *rows) for member, own in zip(members, fits) for part in own
-        )
-        fitted, held_out = list[Any](), list[Unseen]()
-        for member, own in zip(members, fits):
-            models, parts, seconds = zip(*islice(results, len(own)))
-            mean = FoldMean(list(models), classes)
-            fitted.append(models[0] if member.holds_out_itself else mean)
-            held_out.append(Unseen.mean(parts))
-            if reports(self.verbose):
-                known = ~np.isnan(held_out[-1].first).any(axis=1)
-                loss = log_loss_of(log_clipped(held_out[-1].first[known]), label[known])
-                line = f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s"
-                report(line, self.verbose)
-        return fitted, Unseen(*map(np.stack, zip(*held_out)))
-
-    def _set_ensemble(
-        self,
-        names: Sequence[str],
-        fitted: list[Any],
-        held_out: Unseen,
-        sample: Problem,
-        found: list[Fold],
-    ) -> None:
-        """Learn the weights, and keep the members that have one."""
-        label = sample.label
-        known = np.zeros(len(label), dtype=bool)
-        for seen, unseen in found:  # A class that no member was fitted with is not evidence.
-            known[unseen] |= np.isin(label[unseen], label[seen])
-        known &= np.isfinite(held_out.first).all(axis=(0, 2))
-        twice = known & np.all([np.isfinite(p).all(axis=(0, 2)) for p in held_out], axis=0)
-        weight = np.ones(len(label)) if sample.weight is None else sample.weight
-        weights, rows = np.full(len(fitted), 1 / len(fitted)), (label[known], weight[known])
-        if known.any():
-            weights = mean_weights(log_clipped(held_out.mixed[:, known]), *rows)
-        losses = [log_loss_of(of_one, *rows) for of_one in log_clipped(held_out.first[:, known])]
-        networks = [i for i, one in enumerate(fitted) if not isinstance(one, FoldMean)]
-        if networks:
-            best = min(networks, key=losses.__getitem__)
-            first, second, both, _ = (log_clipped(p[:, twice]) for p in held_out)
-            logs, n = (first, second, both), fitted[best].n_networks
-            weights = shift_to_networks(weights, best, n, logs, label[twice], weight[twice])
-        self.estimator_weights_, self.held_out_losses_ = weights, np.array(losses)
-        trios = zip(names, weights, fitted)
-        kept = {name: model if share > 0 else DROP for name, share, model in trios}
-        self.named_estimators_ = Bunch(**kept)
-        self.estimators_ = [model for model in kept.values() if not is_dropped(model)]
 
     # --------------------------------------------------------------- predict
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from .._inputs.scaling import OUTLYING, Scaling
 from .._inputs.tables import TablePreprocessor
+from ..modules._heads import CostHead
 from ..modules._images import ImageLayer
-from ..modules._layers import CostHead
 from ..modules._network import copy_of
 
 # Much larger values have infinite squares in float64, and infinite bounds in float32 constants.
@@ -75,16 +75,16 @@ class DecisionModule(nn.Module):
         inputs = model._inputs
         scaling = inputs.row_scaling
         self.rows: nn.Module = nn.Identity() if scaling is None else ScaledRows(*scaling)
-        images = [part for part in self.module.modules() if isinstance(part, ImageLayer)]
-        self.integers = any(part.integers for part in images)
-        for part in self.module.modules():
-            if isinstance(part, CostHead):  # In training some send no gradient into the layers.
-                part.gradient = 1.0
+        images = [layer for layer in self.module.modules() if isinstance(layer, ImageLayer)]
+        self.integers = any(layer.integers for layer in images)
+        for layer in self.module.modules():
+            if isinstance(layer, CostHead):  # In training some send no gradient into the layers.
+                layer.gradient = 1.0
 
     def forward(self, x: Tensor | dict[str, Tensor]) -> list[Tensor]:
         """Costs (n, D) in float64; probabilities and cost matrices of rows if the loss has them."""
         (net,) = self.net
-        sets: Any = (x,) if isinstance(x, dict) else self._prepared(x).unsqueeze(0)
+        sets: Any = (x,) if isinstance(x, dict) else self._prepare(x).unsqueeze(0)
         output = net.forward_ensemble(sets, self.module)
         loss, statistics = net.criterion_.loss, net.statistics
         results = [statistics.to_currency(loss.to_cost(output, statistics).mean(dim=0).double())]
@@ -96,7 +96,7 @@ class DecisionModule(nn.Module):
             results.append(statistics.to_currency(matrices.double()))
         return results
 
-    def _prepared(self, x: Tensor) -> Tensor:
+    def _prepare(self, x: Tensor) -> Tensor:
         """Rows in the form of the network's input; uint8 images stay uint8."""
         x = self.rows(x)
         if self.integers and (torch.compiler.is_compiling() or not x.is_floating_point()):
@@ -118,7 +118,7 @@ class OutputModule(nn.Module):
             )
         self.decision, self.index = DecisionModule(model), int(output == "probability")
         self.inputs = inputs
-        images = [part for part in self.decision.modules() if isinstance(part, ImageLayer)]
+        images = [layer for layer in self.decision.modules() if isinstance(layer, ImageLayer)]
         self.pixels = getattr(inputs, "dtype", "") == "uint8" and images[0].scales
 
     # The array has no name, because one of several may have any.

@@ -6,7 +6,7 @@ the number and names of the features.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -17,30 +17,26 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._checks.calls import error_context
-from .._checks.data import (
-    as_labels,
-    check_labels,
-    check_row_order,
-    check_weight,
-    label_index,
-    shorten,
-)
+from .._checks.data import check_row_order, check_weight
+from .._checks.labels import as_labels, check_labels, label_index, shorten
 from .._inputs.arrays import Preprocessor
 from .._training.batches import Rows
-from .._training.checkpoints import digest
 from .._training.folds import draw_folds, share_given
 from .._training.loop import Training
 from .._training.net import CostNet
 from .._training.plan import Plan, Sizes, make_plan, resolve_device
-from .._training.runtime import draw_seed, processes, seeded
+from .._training.processes import processes
 from .._training.schedule import make_schedule, optimizer_arguments
+from .._training.torch_modes import draw_seed, seeded
 from ..costs._evaluation import decisions_of
 from ..costs._problem import Fold, Problem, read_problem
-from ..costs._reading import Kind, read_source
+from ..costs._reading import read_source
 from ..costs._statistics import CostStatistics
-from ..losses import LOSSES, LayerWiseLoss, Loss
+from ..losses import LOSSES, LayerWiseLoss
+from ..losses._sample_risk import SampleRisk, for_sample_costs
 from ..modules._network import ClassAndCostNetwork
-from .parameters import NetworkSteps, alpha_of_layers, check_net_params
+from .network_steps import NetworkSpec, NetworkSteps
+from .parameters import check_net_params
 
 # Results of validation: training set, validation set, and their inputs.
 Data = tuple[Problem, "Problem | None", Preprocessor]
@@ -55,7 +51,7 @@ def validate(
     sample_weight: Any = None,
     cost: Any = None,
     groups: Any = None,
-    validation: Sequence[Any] | None = None,
+    of_validation: Sequence[Any] | None = None,
     classes: Any = None,
     resume: bool = False,
     *,
@@ -63,7 +59,7 @@ def validate(
 ) -> Data:
     """Rows and labels as arrays, with costs in currency; with `resume`, classes must not change.
 
-    `validation` are X, y, costs and weights of a validation set.
+    `of_validation` are X, y, costs and weights of a validation set.
     """
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
     decisions = estimator.decisions
@@ -93,8 +89,9 @@ def validate(
             f"The costs have the columns {shorten(data.decisions)}, but training continues "
             f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
         )
-    held_out = None if validation is None else _validation_set(estimator, inputs, data, *validation)
-    return data, held_out, inputs
+    if of_validation is None:
+        return data, None, inputs
+    return data, _validation_set(estimator, inputs, data, *of_validation), inputs
 
 
 def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
@@ -132,39 +129,15 @@ def _validation_set(
         owner = type(estimator).__name__
         source = read_source(cost, estimator.cost_matrix, len(label), X, owner)
         axes = training.classes, training.decisions
-        held_out = Problem.of(label, *axes, source, X=rows, weight=check_weight(weight, rows))
-    if training.is_known != held_out.is_known:
+        validation = Problem.of(label, *axes, source, X=rows, weight=check_weight(weight, rows))
+    if training.is_known != validation.is_known:
         dimensions = 3 if training.is_known else 2
         raise ValueError(
             f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
             "the same, because a matrix for each sample decides, and a cost vector does not. "
             "Pass the row of the true class, or the matrix, of each sample in both."
         )
-    return held_out
-
-
-def check_block(kind: Kind, first: Kind) -> None:
-    """Refuse a block of a stream whose costs are of another kind than those of the first."""
-    if first != kind:
-        nouns = {
-            "matrix": "no cost",
-            "vectors": "a cost vector for each sample",
-            "matrices": "a matrix for each sample",
-        }
-        raise ValueError(
-            f"cost: the first block had {nouns[first]}, and this one has {nouns[kind]}; "
-            "expected the same for all blocks."
-        )
-
-
-def check_stream(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse a stream whose net was made with other parameters of the estimator."""
-    pairs = {name: (before.get(name), now.get(name)) for name in sorted({*before, *now})}
-    if changed := [n for n, (a, b) in pairs.items() if a is not b and digest(a) != digest(b)]:
-        raise ValueError(
-            f"{', '.join(changed)} changed since the first call, whose net partial_fit continues; "
-            f"expected {[before.get(name) for name in changed]}. Call fit to begin anew."
-        )
+    return validation
 
 
 # ---------------------------------------------------------------------------------- plan
@@ -242,21 +215,21 @@ def make_net(
     rng: np.random.RandomState,
 ) -> CostNet:
     """A new net with its losses; its networks differ in their weights."""
-    loss, aux_loss, n_outputs = _losses(estimator, data)
-    may_learn_costs = _may_learn_costs(estimator, data)
+    objective, n_outputs = _objective(estimator, data)
     counted = replace(statistics, weight=data.class_weight(data.weight))
-    loss, aux_loss = _for_statistics(loss, aux_loss, counted)
-    start = loss.start_bias(counted)
-    starts = start, start if loss is aux_loss else aux_loss.start_bias(counted)
-    if may_learn_costs:
-        loss = loss._for_sample_costs(data, plan.stream)
-    n_cost_outputs = loss._n_cost_outputs(len(data.classes))
-    make = partial(estimator._make_networks, plan, inputs, inputs.sample(data.X))
+    objective.bind(counted)
+    starts = objective.start_biases(counted)
+    if estimator._may_add_cost_network:
+        objective.loss = for_sample_costs(objective.loss, data, stream=plan.stream)
+    loss = objective.loss
+    spec = NetworkSpec(plan, inputs, inputs.rows_to_try(data.X), n_outputs)
     seeds = np.array([draw_seed(rng) for _ in range(plan.n_networks)])
     with seeded(int(seeds[0])):
-        module, alpha = make(n_outputs, seeds.tolist(), getattr(estimator, "alpha", 0.0))
-        if n_cost_outputs:  # of networks without heads
-            costs, _ = make(n_cost_outputs, (seeds + 1).tolist(), 0.0)
+        module, alpha = estimator._make_networks(spec, seeds.tolist())
+        if isinstance(loss, SampleRisk):
+            like = next(iter(module.own_modules()[0]), None)
+            spec = replace(spec, n_outputs=loss.n_cost_outputs, has_heads=False, like=like)
+            costs, _ = estimator._make_networks(spec, (seeds + 1).tolist())
             module = ClassAndCostNetwork(module, costs)
     module.float().start_at(*starts)
     module.set_precision(plan.precision == "bf16")
@@ -275,8 +248,7 @@ def make_net(
         **net_params,
         "iterator_valid__batch_size": plan.predict_rows,
     }
-    objective = LayerWiseLoss(loss, aux_loss, [weight for weight in alpha if weight])
-    objective.alpha_of_layers = alpha
+    objective.weigh(alpha)
     net = CostNet(module, objective, statistics=statistics, **arguments)
     if plan.temperature is not None:
         net.temperature = plan.temperature
@@ -284,58 +256,7 @@ def make_net(
     return net
 
 
-def continue_net(
-    estimator: NetworkSteps,
-    plan: Plan,
-    net: CostNet,
-    data: Problem,
-    inputs: Preprocessor,
-    statistics: CostStatistics,
-) -> CostNet:
-    """A copy of a net, with its optimizer, for a training that continues with these rows."""
-    _check_cost_network(net.criterion_.loss, data, _may_learn_costs(estimator, data))
-    net = net.copied()
-    net.use_callbacks(list(estimator.callbacks or []))
-    net.verbose = int(estimator.verbose) if processes().rank == 0 else 0
-    net.batch_size = plan.batch_size
-    net.change_rate(plan.learning_rate)
-    if plan.stream:
-        inputs.set_scaling(net.module_)
-        _act_at_once(estimator, net)
-    net.change_unit(statistics, rescales=plan.stream)
-    objective = net.criterion_
-    losses = objective.loss, objective.aux_loss
-    # As in a new fit, weights count repetitions; in a stream they are relative to each other.
-    counted = replace(statistics, weight=data.class_weight(data.weight))
-    losses = _for_statistics(*losses, statistics if plan.stream else counted)
-    objective.loss, objective.aux_loss = losses
-    if data.kind != "matrix":
-        objective.loss = objective.loss._for_more_samples(data, plan.stream)
-    return net
-
-
-def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
-    """Change the weight decay, dropout and alpha of a net to the parameters of now."""
-    of_optimizer = estimator.optimizer, estimator.weight_decay, net.device, net.module_
-    arguments = optimizer_arguments(*of_optimizer) | check_net_params(estimator.net_params)
-    if (decay := arguments.get("optimizer__weight_decay")) is not None:
-        net.change_weight_decay(decay)
-    for part in net.module_.modules():
-        if hasattr(part, "set_dropout"):
-            part.set_dropout(estimator.get_params(deep=False)["dropout"])
-    objective, before = net.criterion_, net.criterion_.alpha_of_layers
-    alpha = getattr(estimator, "alpha", before)
-    now = alpha_of_layers(alpha, len(before), layers=f"layer, heads on {net.module_.layers[:-1]}")
-    if [*map(bool, now)] != [*map(bool, before)]:
-        raise ValueError(
-            f"alpha={alpha!r} has heads on other layers than in the first call, {before}; expected "
-            "positive weights for the same layers. Call fit to begin anew."
-        )
-    objective.alpha_of_layers = now
-    objective.alphas[:-1, 0] = objective.alphas.new_tensor([weight for weight in now if weight])
-
-
-def _losses(estimator: NetworkSteps, data: Problem) -> tuple[Loss, Loss, int]:
+def _objective(estimator: NetworkSteps, data: Problem) -> tuple[LayerWiseLoss, int]:
     """The losses of the output and of the heads, and the number of outputs of each."""
     both = estimator.loss, getattr(estimator, "aux_loss", None) or estimator.loss
     loss, aux_loss = (LOSSES[one] if isinstance(one, str) else one for one in both)
@@ -348,37 +269,7 @@ def _losses(estimator: NetworkSteps, data: Problem) -> tuple[Loss, Loss, int]:
             "same number, as of losses that both have class probabilities, or both have none. "
             "Leave aux_loss out."
         )
-    return loss, aux_loss, n_outputs
-
-
-def _for_statistics(loss: Loss, aux_loss: Loss, statistics: CostStatistics) -> tuple[Loss, Loss]:
-    """The losses for a training set with these statistics; one that both use stays one."""
-    bound = loss._for_statistics(statistics)
-    return bound, bound if aux_loss is loss else aux_loss._for_statistics(statistics)
-
-
-def _may_learn_costs(estimator: NetworkSteps, data: Problem) -> bool:
-    """Whether costs differ within classes, and may have to be learnt from the features."""
-    return estimator._may_add_cost_network and data.kind == "vectors"
-
-
-def _check_cost_network(loss: Loss, data: Problem, may_learn: bool) -> None:
-    """Raise an error for costs that do not fit the network of a continued training."""
-    n_classes = len(data.classes)
-    if loss._n_cost_outputs(n_classes):
-        if data.kind == "matrix":
-            raise ValueError(
-                "Training continues with a network that has learnt per-sample costs with a "
-                "cost network, which costs of classes do not need. Refit "
-                "(warm_start=False), or pass cost= as before."
-            )
-        return
-    if may_learn and loss._for_sample_costs(data)._n_cost_outputs(n_classes):
-        raise ValueError(
-            "Training continues with a network that has learnt costs of classes, and it "
-            "has no cost network for costs that differ within a class, as those in cost "
-            "do. Refit (warm_start=False), or pass per-sample costs from the first call on."
-        )
+    return LayerWiseLoss(loss, aux_loss, ()), n_outputs
 
 
 # -------------------------------------------------------------------------- the training

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from inspect import signature
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,14 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from .._checks.calls import error_context, warn
 from .._checks.classifiers import probabilities, requesting_weights
-from .._checks.data import as_labels, label_index, shorten
+from .._checks.labels import as_labels, label_index, shorten
 from .._training.folds import Unseen
+from .._training.geometric_mean import mean_weights, shift_to_networks
 from .._training.plan import resolve_n_networks
-from .._training.runtime import draw_seed
+from .._training.processes import report, reports
+from .._training.temperature import log_clipped, log_loss_of
+from .._training.torch_modes import draw_seed
 from ..costs._labelled import LabelledCosts
 from ..costs._problem import Fold, Problem
 from .mlp import CostSensitiveAuxMLP
@@ -183,25 +188,75 @@ def cost_estimators(models: Sequence[Any]) -> list[CostSensitiveAuxMLP]:
     return [network for network in networks if network.net_.learns_sample_costs]
 
 
+# ---------------------------------------------------------------------------- the ensemble
+
+
+def fit_members(
+    members: Sequence[Member], data: Problem, folds: list[Fold], n_jobs: Any, verbose: Any
+) -> tuple[list[Any], Unseen]:
+    """The fitted members, and their probabilities (n_members, n, K) of rows not seen."""
+    classes, label = data.classes, data.label
+    # A network holds out all folds in one fit; each fold of another member is a fit.
+    fits = [[folds] if member.holds_out_itself else [[one] for one in folds] for member in members]
+    run, rows = delayed(Member.run), (data.X, data.labels, classes)
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(
+        run(member, part, *rows) for member, own in zip(members, fits) for part in own
+    )
+    fitted, held_out = list[Any](), list[Unseen]()
+    for member, own in zip(members, fits):
+        models, parts, seconds = zip(*islice(results, len(own)))
+        fitted.append(models[0] if member.holds_out_itself else FoldMean(list(models), classes))
+        held_out.append(Unseen.mean(parts))
+        if reports(verbose):
+            known = ~np.isnan(held_out[-1].first).any(axis=1)
+            loss = log_loss_of(log_clipped(held_out[-1].first[known]), label[known])
+            report(f"{member.name}: held-out log loss {loss:.4f}, {sum(seconds):.1f} s", verbose)
+    return fitted, Unseen(*map(np.stack, zip(*held_out)))
+
+
+def learn_weights(
+    fitted: Sequence[Any], held_out: Unseen, data: Problem, folds: Sequence[Fold]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The weights of the members, and the log loss of each alone."""
+    label = data.label
+    known = np.zeros(len(label), dtype=bool)
+    for seen, unseen in folds:  # A class that no member was fitted with is not evidence.
+        known[unseen] |= np.isin(label[unseen], label[seen])
+    known &= np.isfinite(held_out.first).all(axis=(0, 2))
+    twice = known & np.all([np.isfinite(p).all(axis=(0, 2)) for p in held_out], axis=0)
+    weight = np.ones(len(label)) if data.weight is None else data.weight
+    weights, rows = np.full(len(fitted), 1 / len(fitted)), (label[known], weight[known])
+    if known.any():
+        weights = mean_weights(log_clipped(held_out.mixed[:, known]), *rows)
+    losses = [log_loss_of(of_one, *rows) for of_one in log_clipped(held_out.first[:, known])]
+    networks = [i for i, one in enumerate(fitted) if not isinstance(one, FoldMean)]
+    if networks:
+        best = min(networks, key=losses.__getitem__)
+        first, second, both, _ = (log_clipped(p[:, twice]) for p in held_out)
+        logs, n = (first, second, both), fitted[best].n_networks
+        weights = shift_to_networks(weights, best, n, logs, label[twice], weight[twice])
+    return weights, np.array(losses)
+
+
 Passed = dict[str, dict[str, Any]]
 
 
 def with_weight(
-    sample: Problem, passed: Passed, own_folds: list[Fold] | None
+    data: Problem, passed: Passed, own_folds: list[Fold] | None
 ) -> tuple[Problem, Passed, list[Fold] | None]:
     """The rows that have a weight, as if there were no others."""
-    keep = sample.is_weighted
+    keep = data.is_weighted
     if keep.all():
-        return sample, passed, own_folds
+        return data, passed, own_folds
     index, place = np.flatnonzero(keep), keep.cumsum() - 1
-    kept = sample.part(index)
+    kept = data.take(index)
     if len(np.unique(kept.label)) < 2:
         raise ValueError(
             "The rows whose sample_weight is not 0 are of one class only; expected two classes at "
             "least."
         )
     passed = {
-        name: _check_method_params(sample.X, own, indices=index) for name, own in passed.items()
+        name: _check_method_params(data.X, own, indices=index) for name, own in passed.items()
     }
     if own_folds is not None:
         own_folds = [(place[a[keep[a]]], place[b[keep[b]]]) for a, b in own_folds]
@@ -209,7 +264,7 @@ def with_weight(
 
 
 def fresh_member(
-    member: Any, fit_params: dict[str, Any], sample: Problem, rng: np.random.RandomState
+    member: Any, fit_params: dict[str, Any], data: Problem, rng: np.random.RandomState
 ) -> tuple[Any, dict[str, Any]]:
     """A copy of a member with a random state; a network also with the costs, if it has none."""
     member, params = clone(member), member.get_params(deep=True)
@@ -220,10 +275,10 @@ def fresh_member(
     )
     changed: dict[str, Any] = {key: draw_seed(rng) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
-        if sample.kind == "matrix":
-            axes = sample.classes, sample.decisions
-            changed["cost_matrix"] = LabelledCosts(sample.costs, *axes)
+        if data.kind == "matrix":
+            axes = data.classes, data.decisions
+            changed["cost_matrix"] = LabelledCosts(data.costs, *axes)
         else:
-            fit_params = {**fit_params, "cost": sample.labelled()}
+            fit_params = {**fit_params, "cost": data.with_labels()}
     member.set_params(**changed)  # A FrozenEstimator returns None.
     return member, fit_params

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._inputs.tables import TablePreprocessor
-from .._training.plan import Plan
 from ..modules._layers import ACTIVATIONS
 from ..modules._mlp import AuxMLP
 from ..modules._tables import FeatureInput
 from .base import BaseCostSensitiveNet
+from .network_steps import NetworkSpec
 from .parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -54,10 +54,9 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         head. ``alpha=0`` is the plain network. A function of the number of heads returns the
         weights. It is not an L2 penalty, which is `weight_decay`.
     loss : str or Loss, default="bayes_risk"
-        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`. With "bayes_risk"
-        and "cross_entropy" the output learns class probabilities. With "one_sided" (the paper),
-        "smooth_one_sided", "softmin" and "squared" it learns the costs. If costs differ within a
-        class, "bayes_risk" adds a second network, which doubles the time of a fit.
+        Loss of the output: a name or an instance of :mod:`auxcst_sklearn.losses`, whose page says
+        what each learns: class probabilities, or costs. If costs differ within a class, the default
+        adds a second network, which doubles the time of a fit.
     cost_matrix : array-like or DataFrame of shape (n_classes, n_classes), or callable, default=None
         Cost of each prediction (column) for each true class (row), in any currency. Rows and
         columns follow `classes_`. Costs with labels (a DataFrame, or from
@@ -258,21 +257,20 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
 
     _allows_nan = True
 
-    def _make_networks(
-        self, plan: Plan, inputs: Any, rows: Any, n_outputs: int, seeds: Sequence[int], alpha: Any
-    ) -> tuple[AuxMLP, list[float]]:
+    def _make_networks(self, spec: NetworkSpec, seeds: Sequence[int]) -> tuple[AuxMLP, list[float]]:
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
+        alpha = self.alpha if spec.has_heads else 0.0
         weights = alpha_of_layers(alpha, self.depth - 1, layers="hidden layer but the last")
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        first, scaled, n_features = inputs.make_module(generators), None, rows.shape[1]
+        first, scaled, n_features = spec.inputs.make_module(generators), None, spec.rows.shape[1]
         if isinstance(first, FeatureInput):
             n_features = first.n_outputs
             if self.learn_scales and len(first.few_columns):
                 scaled = first.indicators
         module = AuxMLP(
             n_features,
-            n_outputs,
+            spec.n_outputs,
             width=width,
             head_layers=np.flatnonzero(weights).tolist(),
             activation=self.activation,

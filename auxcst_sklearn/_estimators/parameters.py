@@ -1,4 +1,4 @@
-"""What the networks share: parameters with constraints, and what the steps of a fit ask of them."""
+"""Parameters that networks share, with their constraints, and checks of their values."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from torch import Tensor
 
-from .._checks.calls import BaseEstimator
-from .._inputs.arrays import Preprocessor
-from .._training.loop import Training
-from .._training.plan import NetworkFacts, Plan
 from .._training.schedule import OPTIMIZERS
 from ..costs._reading import CostFunction
 from ..losses import LOSSES, Loss
+from ..modules._heads import HEAD_INPUTS
 from ..modules._images import TRANSFORMS
-from ..modules._network import AuxNetwork, SideBySide
-from .decision import DecisionMixin
 
 COUNT = Interval(Integral, 1, None, closed="left")
 SHARE = Interval(Real, 0, 1, closed="left")
@@ -112,72 +106,13 @@ class ImageParameters(AuxParameters):
         "image_shape": ["array-like", None],
         "channels_last": ["boolean"],
         "augmentation": [StrOptions(set(TRANSFORMS)), callable, None],
+        "head_input": [StrOptions({"auto", *HEAD_INPUTS}), callable],
     }
 
     image_shape: Sequence[int] | None = None
     channels_last: bool = False
     augmentation: str | Callable[[Tensor], Tensor] | None = None
-
-
-# ---------------------------------------------------------------- what a network decides
-
-
-class NetworkSteps(NetParameters, DecisionMixin, BaseEstimator):
-    """What the steps of a fit ask of a network, and what they know of an earlier fit."""
-
-    training_: Plan
-    _inputs: Preprocessor
-    # Attributes that inputs and pretraining set, of some of the networks.
-    image_shape_: tuple[int, ...]
-    input_center_: NDArray[np.float64] | None
-    input_range_: NDArray[np.float64]
-    input_scale_: NDArray[np.float64] | None
-    is_categorical_: NDArray[np.bool_] | None
-    pretrain_history_: dict[str, list[dict[str, float]]]
-    _random_state: np.random.RandomState
-
-    _allows_nan = False
-    # Whether a second network may learn costs that differ within a class.
-    _may_add_cost_network = True
-
-    def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:
-        """What the plan of a training needs to know of the network."""
-        return NetworkFacts()
-
-    def _make_inputs(self, X: Any) -> Preprocessor:
-        """What X becomes, by the type of X."""
-        raise NotImplementedError
-
-    def _make_networks(
-        self,
-        plan: Plan,
-        inputs: Preprocessor,
-        rows: Any,
-        n_outputs: int,
-        seeds: Sequence[int],
-        alpha: Any,
-    ) -> tuple[AuxNetwork, list[float]]:
-        """Make a network for each seed, and the weight `alpha` of each layer; 0 is no head."""
-        modules, weights = list[AuxNetwork](), list[float]()
-        for seed in seeds:
-            torch.default_generator.manual_seed(seed)
-            module, weights = self._make_module(plan, inputs, rows, n_outputs, alpha)
-            modules.append(module)
-        return SideBySide(modules), weights
-
-    def _make_module(
-        self, plan: Plan, inputs: Preprocessor, rows: Any, n_outputs: int, alpha: Any
-    ) -> tuple[AuxNetwork, list[float]]:
-        """Make one network, which draws from torch's global generator, and the weights alpha."""
-        raise NotImplementedError
-
-    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
-        """Arguments of the skorch net that the estimator itself needs; here none."""
-        return {}
-
-    def _pretrain(self, training: Training, rng: np.random.RandomState) -> dict[str, Any]:
-        """Pretrain the hidden layers before joint training, and return attributes; here none."""
-        return {}
+    head_input: str | Callable[[Tensor, Any], Tensor] = "auto"
 
 
 # ------------------------------------------------------------------- values for each layer

@@ -33,7 +33,7 @@ class NetDecisionMixin(DecisionMixin):
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities, after the temperature.
 
-        Only for losses with class probabilities: "bayes_risk", "cross_entropy", and subclasses of
+        Only for losses with class probabilities, the instances of
         :class:`~auxcst_sklearn.losses.ProbabilisticLoss`.
 
         Parameters
@@ -94,8 +94,7 @@ class NetDecisionMixin(DecisionMixin):
         ValueError
             If `cost_matrix` is a function of X, and `aux_loss` has no class probabilities.
         """
-        function = self._deciding_function
-        if function is None:
+        if self._deciding_function is None:
             yield from self._predict_heads(X, every_head=True)
             return
         aux_loss = self.net_.criterion_.aux_loss
@@ -106,7 +105,7 @@ class NetDecisionMixin(DecisionMixin):
                 "with class probabilities."
             )
         for probability in self.net_.staged_proba(self._rows_of(X)):
-            yield self._expected_by_function(function, X, probability)
+            yield self._expected_cost(X, probability)
 
     def staged_predict(self, X: ArrayLike) -> Iterator[np.ndarray]:
         """Predict from each head in turn, first hidden layer to output.
@@ -195,11 +194,6 @@ class NetDecisionMixin(DecisionMixin):
         net = self.net_
         if net.learns_sample_costs:
             return net.expected_cost(self._rows_of(X), probability)
-        if net.criterion_.loss._n_cost_outputs(len(self.classes_)):
-            raise ValueError(
-                f"prior= needs costs of classes, but the loss {self.loss!r} has learnt costs of "
-                "samples in a way of its own; expected a cost_matrix, or a matrix for each sample."
-            )
         return super()._expected_cost(X, probability)
 
     def _class_cost_matrix(self) -> NDArray[np.float64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -17,11 +16,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
-from threadpoolctl import ThreadpoolController
 
 from .._checks.data import check_frame, holds_categories, is_frame, refuse_times, select
 from .._inputs.columns import UNKNOWN, CategoryCodes, Cells
 from .._inputs.tables import find_categories
+from .._training.threads import one_openmp_thread
 
 # scikit-learn's boosting takes at most this number of categories in a column.
 MOST_LEVELS = 255
@@ -111,15 +110,9 @@ class TableBoosting(HistGradientBoostingClassifier):
         return rows
 
 
-@cache
-def _openmp() -> ThreadpoolController:
-    """The OpenMP libraries that are loaded, also by scikit-learn; finding them takes 1 ms."""
-    return ThreadpoolController().select(user_api="openmp")
-
-
 def _thread_limit(X: Any) -> AbstractContextManager[Any]:
     """Limit computations on a small table to one thread."""
-    return _openmp().limit(limits=1) if np.size(X) < FEWEST_CELLS else nullcontext()
+    return one_openmp_thread() if np.size(X) < FEWEST_CELLS else nullcontext()
 
 
 def read_once(models: Sequence[Any], X: Any) -> Any:
@@ -157,13 +150,13 @@ class TableLogistic(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities."""
-        return self.model_.predict_proba(self._encoded(X))
+        return self.model_.predict_proba(self._encode(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable labels."""
-        return self.model_.predict(self._encoded(X))
+        return self.model_.predict(self._encode(X))
 
-    def _encoded(self, X: Any) -> Any:
+    def _encode(self, X: Any) -> Any:
         refuse_times(X)
         return self.encoder_.transform(X)
 

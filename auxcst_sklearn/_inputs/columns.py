@@ -56,8 +56,8 @@ class CategoryCodes:
     def _levels(self, X: NDArray[Any]) -> NDArray[Any]:
         """The distinct values of each column, padded to equal length with the last value."""
         levels: list[NDArray[Any]] = [np.empty(0)] * int(self.mask.sum())
-        for part in row_blocks(X):
-            columns = self._categories(X[part]).T
+        for block in row_blocks(X):
+            columns = self._categories(X[block]).T
             levels = [np.union1d(level, column) for level, column in zip(levels, columns)]
         n = max(map(len, levels))
         return np.column_stack([np.pad(level, (0, n - len(level)), "edge") for level in levels])
@@ -93,7 +93,7 @@ class CategoryCodes:
         values = cells[:, ~self.mask].astype(np.result_type(*numbers)) if numbers else None
         if values is not None and np.isinf(values).any():
             return None
-        return Cells(X, values, _without_gaps(cells[:, self.mask]))
+        return Cells(X, values, _as_categories(cells[:, self.mask]))
 
     def reads_like(self, other: CategoryCodes | None) -> bool:
         """Whether the other codes are of the same columns, and of values of the same kind."""
@@ -152,16 +152,16 @@ class CategoryCodes:
     def _categories(self, X: Any, exact: bool = False) -> NDArray[Any]:
         if is_frame(X):
             columns = [objects(select(X, j)) for j in np.flatnonzero(self.mask).tolist()]
-            return _without_gaps(np.column_stack(columns))
+            return _as_categories(np.column_stack(columns))
         cells: NDArray[Any] = X[:, self.mask]
         if cells.dtype.kind in "OUS":
-            return _without_gaps(cells.astype(object))
+            return _as_categories(cells.astype(object))
         if cells.dtype.kind in "iu" and (exact or _exceeds_float64(cells)):
             return cells.astype(object)  # identifiers that float64 would merge
         return cells.astype(np.float64)
 
 
-def _without_gaps(values: NDArray[Any]) -> NDArray[Any]:
+def _as_categories(values: NDArray[Any]) -> NDArray[Any]:
     """Categories with NaN for missing ones, and for "", as files and most tables have it."""
     filled = without_gaps(values)
     filled[filled == ""] = np.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.validation import validate_data
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._checks.calls import BaseEstimator, error_context
 from .._checks.data import check_no_mask, check_row_order, is_frame, on_host
-from .._checks.lazy_rows import check_resolution, checked_labels
+from .._checks.lazy_rows import check_resolution, check_row_labels
 from ..modules._named_rows import MASK, Layout, NamedRows
 from .arrays import Preprocessor
 from .scaling import as_float32
@@ -34,7 +35,7 @@ class NamedPreprocessor(Preprocessor):
     layout: Layout
     n_words: int  # of a row in the training
 
-    def validate(self, estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+    def validate(self, estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
         if not isinstance(X, Mapping):
             raise ValueError(
                 f"X is a {type(X).__name__}, but {type(estimator).__name__} was fitted on the "
@@ -56,9 +57,7 @@ class NamedPreprocessor(Preprocessor):
             arrays = self.check(arrays)
         rows = self.layout.pack(arrays)
         self.n_words = rows.shape[1] if reset else self.n_words
-        if isinstance(y, str) and y == "no_validation":
-            return rows
-        return rows, checked_labels(y, rows)
+        return (rows, check_row_labels(rows, *y)) if y else rows
 
     def check(self, X: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays or tensors in the types of the training; an error for other names or shapes."""
@@ -82,7 +81,7 @@ class NamedPreprocessor(Preprocessor):
                 )
         return arrays
 
-    def sample(self, rows: Any) -> Any:
+    def rows_to_try(self, rows: Any) -> Any:
         """Rows of several lengths, on which a module shows how it reads its mask."""
         rows = rows[:SAMPLED]
         lengths = self.layout.lengths(rows) if self.layout.masks else None
@@ -94,6 +93,12 @@ class NamedPreprocessor(Preprocessor):
 
     def make_module(self) -> NamedRows:
         return NamedRows(self.layout)
+
+    def as_read_by(self, module: nn.Module) -> NamedPreprocessor:
+        (first, *_) = [layer for layer in module.modules() if isinstance(layer, NamedRows)]
+        inputs = copy(self)
+        inputs.layout = first.layout  # in which fewer axes may be positions
+        return inputs
 
     @property
     def size_of_sample(self) -> tuple[str, int]:
@@ -120,10 +125,10 @@ def as_arrays(X: Mapping[Any, Any], *, new: bool = False) -> dict[str, NDArray[A
             f"X contains the arrays {[*arrays]}; expected at least one, each with a row or more."
         )
     check_consistent_length(*arrays.values())
-    return {name: _converted(array, name, new) for name, array in arrays.items()}
+    return {name: _convert(array, name, new) for name, array in arrays.items()}
 
 
-def _converted(array: NDArray[Any], name: str, new: bool) -> NDArray[Any]:
+def _convert(array: NDArray[Any], name: str, new: bool) -> NDArray[Any]:
     """Integers as int64, and floats as float32."""
     if array.dtype.kind != "f":
         return array if array.dtype == bool else array.astype(np.int64)

@@ -57,9 +57,9 @@ class FeatureStatistics:
             self.count, self.mean, self.var = np.zeros((3, d))
             self.low, self.high = np.full((2, d), [[np.inf], [-np.inf]])
             self.quantiles = np.zeros((len(SHARES), d))
-            self.sample = _Sample(d)
-        for part in row_blocks(X):  # without a copy of all rows
-            rows = X[part]
+            self.some_rows = _RandomRows(d)
+        for block in row_blocks(X):  # without a copy of all rows
+            rows = X[block]
             if sparse.issparse(rows) and self.sparse:
                 rows = rows.astype(np.float64)
                 rows.sum_duplicates()  # entries of one place count as one value
@@ -70,8 +70,8 @@ class FeatureStatistics:
         if not self.sparse:
             constant = self.low == self.high  # whose moments have errors of rounding
             self.mean[constant], self.var[constant] = self.low[constant], 0.0
-            if self.sample.n_rows > GROWTH * self.sample.n_rows_before:
-                self.quantiles = self.sample.quantiles(self.mean)
+            if self.some_rows.n_rows > GROWTH * self.some_rows.n_rows_before:
+                self.quantiles = self.some_rows.quantiles(self.mean)
         return self
 
     @property
@@ -96,7 +96,7 @@ class FeatureStatistics:
         if self.categorical is not None:
             rows[:, self.categorical] = np.nan
         if not self.sparse:
-            self.sample.add(rows)
+            self.some_rows.add(rows)
         self.low = np.fmin(self.low, np.fmin.reduce(rows))
         self.high = np.fmax(self.high, np.fmax.reduce(rows))
         known = ~np.isnan(rows)
@@ -114,7 +114,7 @@ class FeatureStatistics:
         self.count = self.count + count
 
 
-class _Sample:
+class _RandomRows:
     """All rows, or a random sample of them, whatever their order and blocks.
 
     Every row draws a random key; those with the smallest keys are kept.
@@ -183,20 +183,20 @@ class Scaling:
             return as_float32(X)
         scaled = np.empty(X.shape, np.float32)
         with np.errstate(over="ignore"):  # found below
-            for part in row_blocks(X):
-                rows = self.scaled(X[part].toarray() if sparse.issparse(X) else X[part])
+            for block in row_blocks(X):
+                rows = self.scale_rows(X[block].toarray() if sparse.issparse(X) else X[block])
                 if has_nan:
                     rows = np.where(np.isnan(rows) & ~keep, self.fill, rows)
-                scaled[part] = rows
+                scaled[block] = rows
         if not np.isfinite(scaled.sum()):  # faster than the check
             assert_all_finite(scaled, allow_nan=True, input_name="X")
         return scaled
 
-    def scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def scale_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Rows in float64, after scaling."""
         scaled: NDArray[Any] = (rows - self.center) / self.scale  # float64, whatever the rows are
         if self.has_heavy:
-            scaled[:, self.heavy] = _clipped(scaled[:, self.heavy])
+            scaled[:, self.heavy] = _clip(scaled[:, self.heavy])
         for i, j in enumerate(self.columns_ranked):
             scaled[:, j] = np.interp(rows[:, j], self.quantiles[:, i], self.scores[:, i])
         return scaled
@@ -212,7 +212,7 @@ def as_float32(X: Any) -> Any:
     return X
 
 
-def _clipped(scaled: NDArray[Any]) -> NDArray[Any]:
+def _clip(scaled: NDArray[Any]) -> NDArray[Any]:
     """Scaled values, clipped softly."""
     return scaled / np.hypot(1, scaled / OUTLYING)
 
@@ -255,7 +255,7 @@ def scaling_of(statistics: FeatureStatistics, which: str) -> Scaling:
         center, scale, heavy, ranked, quantiles, scores, np.zeros(d), statistics.sparse
     )
     if not statistics.sparse:
-        scaling.fill = scaling.scaled(statistics.quartiles[[1]])[0]
+        scaling.fill = scaling.scale_rows(statistics.quartiles[[1]])[0]
     return scaling
 
 
@@ -282,7 +282,7 @@ def _merge(
     """Mask of features of several scales, of which one scale makes frequent values almost equal."""
     quantiles = statistics.quantiles
     far = z = (quantiles - mean) / np.where(deviation > 0, deviation, 1.0)
-    z = np.where(heavy, _clipped(z), z)
+    z = np.where(heavy, _clip(z), z)
     even, scaled, resolution = quantiles[IS_EVEN], z[IS_EVEN], rounding_of(quantiles)
     differ = even[6:-2] - even[2:-6] > resolution
     inside = differ & (scaled[8:] - scaled[:-8] < MERGED)

@@ -19,8 +19,8 @@ from .._checks.data import holds_categories, is_frame, select
 from .._checks.lazy_rows import (
     LazyRows,
     check_resolution,
-    checked_labels,
-    prepared,
+    check_row_labels,
+    convert_rows,
     row_blocks,
     row_order,
     stays_lazy,
@@ -77,12 +77,12 @@ class TablePreprocessor(Preprocessor):
 
     # -------------------------------------------------------------- validate
 
-    def _as_arrays(self, estimator: Any, X: Any, y: Any, reset: bool) -> Any:
+    def _as_arrays(self, estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
         if reset:
             self.is_categorical = find_categories(X, self.categorical_features)
         if self.is_categorical is None:
             arrays = validate_data(
-                estimator, X, y, reset=reset, accept_sparse="csr", order=row_order(X), **_DENSE
+                estimator, X, *y, reset=reset, accept_sparse="csr", order=row_order(X), **_DENSE
             )
             rows = arrays[0] if isinstance(arrays, tuple) else arrays
             if sparse.issparse(rows) and np.isnan(rows.data).any():
@@ -106,11 +106,11 @@ class TablePreprocessor(Preprocessor):
         if stays_lazy(X):  # Categories of many rows are encoded when they are read.
             dtype = np.float32 if X.dtype == np.float32 else np.float64
             rows = LazyRows(X, self.codes.transform, dtype=dtype)
-            for part in row_blocks(X):
-                check_array(rows[part], **_DENSE)
-            return rows if isinstance(y, str) else (rows, checked_labels(y, X))
+            for block in row_blocks(X):
+                check_array(rows[block], **_DENSE)
+            return (rows, check_row_labels(X, *y)) if y else rows
         X = self.codes.transform(X)
-        return check_array(X, **_DENSE) if isinstance(y, str) else check_X_y(X, y, **_DENSE)
+        return check_X_y(X, *y, **_DENSE) if y else check_array(X, **_DENSE)
 
     def _warn_of_distinct_values(self, X: Any) -> None:
         """Warn of columns of strings that hold dates or identifiers rather than categories."""
@@ -147,13 +147,13 @@ class TablePreprocessor(Preprocessor):
             self.is_scaled = self.scaling.changes or self.which != "none"
 
     def set_scaling(self, module: nn.Module) -> None:
-        for part in module.modules() if self.statistics is not None else ():
-            if isinstance(part, FeatureInput):
-                part.set_fill(self.scaling.fill)
-            elif isinstance(part, PiecewiseLinear):
-                part.set(*self.bins.bounds(self.scaling))
-            elif isinstance(part, Standardize):
-                part.set(self.scaling.center, self.scaling.scale)
+        for layer in module.modules() if self.statistics is not None else ():
+            if isinstance(layer, FeatureInput):
+                layer.set_fill(self.scaling.fill)
+            elif isinstance(layer, PiecewiseLinear):
+                layer.set(*self.bins.bounds(self.scaling))
+            elif isinstance(layer, Standardize):
+                layer.set(self.scaling.center, self.scaling.scale)
 
     def attributes(self) -> dict[str, Any]:
         center, scale = self.scaling.center, self.scaling.scale
@@ -167,8 +167,8 @@ class TablePreprocessor(Preprocessor):
 
     def transform(self, X: Any) -> Any:
         if self.scaling.in_network:
-            return prepared(X, _without_gaps)
-        return prepared(X, partial(self.scaling.apply, keep=self.levels.kept))
+            return convert_rows(X, _without_nan)
+        return convert_rows(X, partial(self.scaling.apply, keep=self.levels.kept))
 
     @property
     def row_scaling(self) -> tuple[Scaling, NDArray[np.bool_]] | None:
@@ -192,7 +192,7 @@ class TablePreprocessor(Preprocessor):
         return self.levels.make_input(self.scaling.fill, bins, generators)
 
 
-def _without_gaps(rows: Any) -> Any:
+def _without_nan(rows: Any) -> Any:
     """Rows as float32; an error for missing values where the training rows were sparse."""
     if not sparse.issparse(rows) and np.isnan(rows.sum(dtype=np.float64)):
         raise ValueError(
@@ -218,8 +218,8 @@ class Levels:
         missing = np.where(self.categorical, 0, n - statistics.count)
         columns = np.flatnonzero(self.categorical).tolist()
         counts = {j: np.zeros(size, dtype=np.int64) for j, size in zip(columns, n_codes)}
-        for part in row_blocks(X) if columns else ():
-            rows = X[part]  # read, and encoded, only once
+        for block in row_blocks(X) if columns else ():
+            rows = X[block]  # read, and encoded, only once
             for j, count in counts.items():
                 codes = rows[:, j]
                 missing[j] += np.isnan(codes).sum()
@@ -272,14 +272,14 @@ class Bins:
         n_each = np.minimum(most, statistics.count // ROWS_OF_BIN).astype(int)
         levels = np.minimum(np.arange(most + 1)[:, np.newaxis] / np.maximum(n_each, 1), 1)
         self.edges = _at(levels, statistics.quantiles)
-        width, narrowest = _widths(scaling.scaled(self.edges))
+        width, narrowest = _widths(scaling.scale_rows(self.edges))
         differ = np.diff(self.edges, axis=0) > resolution
         self.kept = (differ & (width > narrowest)).T
         self.kept[~encoded | (self.kept.sum(axis=1) < FEWEST_BINS)] = False
 
     def bounds(self, scaling: Scaling) -> tuple[NDArray[Any], NDArray[Any]]:
         """Lower bounds and widths of the bins after scaling."""
-        edges = scaling.scaled(self.edges)
+        edges = scaling.scale_rows(self.edges)
         return edges[:-1].T[self.kept], np.maximum(*_widths(edges)).T[self.kept]
 
     def make_encoding(self, scaling: Scaling, numbers: NDArray[Any]) -> PiecewiseLinear | None:
@@ -323,7 +323,7 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
         X = as_table(X)
         if len(X.shape) != 2:  # scikit-learn raises the error
             return None
-        mask = _selected(X, categorical_features)
+        mask = _select(X, categorical_features)
         if sparse.issparse(X) and mask.any():
             raise ValueError(
                 f"categorical_features={categorical_features!r}, but X is sparse; expected a "
@@ -332,7 +332,7 @@ def find_categories(X: Any, categorical_features: Any) -> NDArray[np.bool_] | No
     return mask if mask.any() else None
 
 
-def _selected(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
+def _select(X: Any, categorical_features: ArrayLike) -> NDArray[np.bool_]:
     """Mask of the columns given by a mask, positions or names."""
     chosen: Any = np.asarray(categorical_features)
     if chosen.dtype.kind in "OUS":

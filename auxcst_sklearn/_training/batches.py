@@ -15,7 +15,8 @@ from torch import Tensor
 from .._checks import lazy_rows
 from ..costs._problem import Problem
 from ..losses import Target
-from .runtime import ALONE, Processes, as_tensor, densify, has_room, is_shareable, to_device
+from .devices import as_tensor, densify, has_room, is_shareable, to_device
+from .processes import ALONE, Processes
 
 # Rows of this many bytes are read and scaled at once.
 READ_BYTES = 2**24
@@ -48,7 +49,9 @@ class Rows:
     def __init__(self, data: Problem, device: str, lengths: Tensor | None = None) -> None:
         self.device = device
         self.lengths = lengths  # of sequences, if batches have rows of similar length
-        self.X = data.X
+        self.X = (
+            data.X
+        )  # (n, n_features), images (n, C, H, W), or words of arrays by name (n, n_words)
         is_dense = isinstance(data.X, np.ndarray)
         # A tensor shares the memory of dense rows. Too many rows to copy stay an array.
         if is_dense and (is_shareable(data.X) or data.X.nbytes <= lazy_rows.DISK_BYTES):
@@ -56,14 +59,14 @@ class Rows:
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
             self.X = self.X.to(device)
+        # (K, D) if the samples of a class share their costs, which batches gather by label; else
+        # (n, D).
         self.label = torch.from_numpy(data.label).to(device)
         self.cost = torch.from_numpy(data.values.astype(np.float32)).to(device)
         self.weight = self.matrices = None
-        if data.weight is not None:
-            weight = np.empty(len(data.weight), np.float32)  # without another copy in float64
-            np.divide(data.weight, data.weight.mean(), out=weight, casting="same_kind")
-            self.weight = torch.from_numpy(weight).to(device)
-        if data.is_known:
+        if (weight := data.relative_weight) is not None:
+            self.weight = torch.from_numpy(weight.astype(np.float32)).to(device)
+        if data.is_known:  # (n, K, D): one matrix for each payment
             self.matrices = torch.from_numpy(data.costs).to(device)
         self.per_class = data.kind == "matrix"
         self.n_rows: int = self.X.shape[0]
@@ -89,7 +92,7 @@ class Rows:
         vars(changed).update(n_rows=n_rows, **attributes)
         return changed
 
-    def part(self, index: np.ndarray) -> Rows:
+    def take(self, index: np.ndarray) -> Rows:
         """Some of the rows, without a copy of them."""
         return self._with(len(index), index=torch.from_numpy(index))
 
@@ -104,7 +107,7 @@ class Rows:
         fold, i = self.fold
         return fold[number] != i
 
-    def gathered(self, index: np.ndarray, weight: np.ndarray) -> Rows:
+    def gather(self, index: np.ndarray, weight: np.ndarray) -> Rows:
         """Some of the rows, copied, each counted `weight` times."""
         x, target = self[torch.from_numpy(index)]
         counted = torch.from_numpy(weight.astype(np.float32)).to(target.label.device)
@@ -125,12 +128,14 @@ class Rows:
             parts = [index[self.lengths.numpy()[index].argsort(kind="stable")] for index in parts]
         size = max(map(len, parts))
         if min(map(len, parts)) == size:
-            return [*map(self.part, parts)]
-        return [self._padded(index, size) for index in parts]
+            return [*map(self.take, parts)]
+        return [self._pad(index, size) for index in parts]
 
-    def _padded(self, index: np.ndarray, size: int) -> Rows:
+    def _pad(self, index: np.ndarray, size: int) -> Rows:
+        # The networks are evaluated side by side, which needs as many rows of each. With folds of
+        # 100, 100 and 99 rows, the third one gets a row of another fold, which counts nothing.
         others = np.setdiff1d(np.arange(len(self)), index)[: size - len(index)]
-        padded = self.part(np.concatenate([index, others]))
+        padded = self.take(np.concatenate([index, others]))
         weight = torch.ones(len(self.label)) if self.weight is None else self.weight.clone()
         padded.weight = weight.to(self.label.device)
         padded.weight[torch.from_numpy(others).to(self.label.device)] = 0
@@ -198,7 +203,8 @@ class Batches:
             least = max(1, size // 4)
         self.sets, self.size, self.generators = sets, size, generators
         self.group = group
-        self.sizes = batch_sizes(n, size, least)  # in each set, of all processes
+        # In each set, of all processes: 130 training rows in batches of 32 at most are five of 26.
+        self.sizes = batch_sizes(n, size, least)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -226,6 +232,7 @@ class Batches:
     def _of_set(self, rows: Rows, generator: torch.Generator | None) -> Iterator[Batch]:
         """Views of the rows of several batches: selecting each takes as long as a small layer."""
         sizes = self.sizes
+        # The numbers of the rows of an epoch, such as 7, 0, 12, ..., in this set.
         if generator is None:
             order = torch.arange(sum(sizes))
         else:
@@ -236,6 +243,7 @@ class Batches:
         if self.group.size > 1:
             own = [self._part_of(batch) for batch in order.split(sizes)]
             order, sizes = torch.cat(own), [*map(len, own)]
+        # Rows of several batches are selected by one operation, and are then split into views.
         n_at_once = max(1, GATHER_BYTES // (self.size * rows.row_nbytes))
         gathered = [sizes[i : i + n_at_once] for i in range(0, len(sizes), n_at_once)]
         for index, parts in zip(order.split([*map(sum, gathered)]), gathered):
@@ -275,6 +283,8 @@ class BlockBatches(Batches):
     generators: Sequence[torch.Generator]
 
     def __iter__(self) -> Iterator[Batch]:
+        # A queue has the rows of a network that were read and not used yet. Networks leave out
+        # other folds, so that one of them needs the next blocks first, and all read them then.
         device, queues = self.sets[0].device, [_Queue() for _ in self.sets]
         blocks = self._blocks()
         for size in self.sizes:
@@ -333,7 +343,7 @@ class _Queue:
         return torch.cat(xs), join_targets(targets)
 
 
-def shuffled(
+def shuffled_batches(
     sets: Sequence[Rows], size: int, generators: Sequence[torch.Generator], *more: Any
 ) -> Batches:
     """The shuffled batches of an epoch."""
@@ -343,6 +353,8 @@ def shuffled(
 
 def by_length(order: Tensor, length: Tensor, size: int, generator: torch.Generator) -> Tensor:
     """Shuffled rows such that batches have sequences of similar length, in random order."""
+    # Rows are shuffled already. Each run of eight batches is sorted by length and cut into batches
+    # again; then the batches change places, so that no epoch begins with the shortest sequences.
     n_batches = len(order) // size
     whole, rest = order[: n_batches * size], order[n_batches * size :]
     parts = zip(whole.split(SORTED_BATCHES * size), length.split(SORTED_BATCHES * size))

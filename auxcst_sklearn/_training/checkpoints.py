@@ -28,8 +28,9 @@ from .._checks.lazy_rows import LazyRows, row_blocks
 from ..costs._problem import Problem
 from ..modules._network import plain_attributes, set_attributes
 from .net import CostNet
-from .runtime import draw_seed, processes, report
+from .processes import processes, report
 from .state import to_state
+from .torch_modes import draw_seed
 
 KEY_FILE, LOCK_FILE = "fit.json", "fit.lock"
 # Replaced by a name of the fit in a folder's name, so that each candidate of a search has its own.
@@ -94,6 +95,7 @@ class Checkpoints:
         if not path.exists():
             write_whole(path, json.dumps({"seed": seed, "key": dict(key)}, indent=1).encode())
             return seed
+        # {"seed": 7, "key": {"X": "3f2a...", "alpha": "9c01...", ...}}
         stored = json.loads(path.read_bytes())
         others, seed = dict(stored["key"]), int(stored["seed"])
         differing = sorted(k for k in {*others, *key} if others.get(k) != key.get(k))
@@ -128,6 +130,7 @@ class Checkpoints:
 
     def save_epoch(self, training: Any, *, is_last: bool = False) -> None:
         """Save the state after an epoch, if it is time."""
+        # The history of a warm start begins with the epochs of earlier fits.
         epoch = len(training.net.history) - training.n_before
         if epoch > self.n_saved and (is_last or epoch % self.every == 0):
             self.save({"epoch": epoch, **get_state(training)})
@@ -172,11 +175,13 @@ class Checkpoints:
 
 
 def _without_numpy(value: Any) -> Any:
-    """A state with Python's numbers, because files without code contain no others."""
+    """A state with tensors and Python's numbers, because files without code contain no others."""
     if isinstance(value, dict):
         return {key: _without_numpy(item) for key, item in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(_without_numpy, value))
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value)
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -189,13 +194,14 @@ def get_state(training: Any) -> dict[str, Any]:
         "attributes": plain_attributes(net.module_),
         "optimizer": net.optimizer_.state_dict(),
         "generators": [g.get_state() for g in (*net.generators, net.device_generator)],
-        "history": _plain(net.history[training.n_before :]),
+        "history": list(net.history[training.n_before :]),
         "average": average and {"weights": average.average, "step": average.step},
         "stop": stop
         and {
+            # `stop.best` has the tensors of each network; a file has those of all in one tensor.
             "best": [torch.stack(tensors) for tensors in zip(*stop.best)],
             "attributes": stop.attributes,
-            **{name: _stored(getattr(stop, name)) for name in stop.counts},
+            **{name: getattr(stop, name) for name in stop.counts},
         },
         "stopped": stop is not None and not stop.running,
     }
@@ -226,19 +232,6 @@ def set_state(training: Any, state: dict[str, Any]) -> None:
             setattr(stop, name, value.numpy() if isinstance(value, torch.Tensor) else value)
 
 
-def _stored(value: Any) -> Any:
-    """A number, or an array as a tensor."""
-    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
-
-
-def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records with plain numbers, and without records of batches."""
-    return [
-        {name: getattr(value, "item", lambda v=value: v)() for name, value in record.items()}
-        for record in records
-    ]
-
-
 # --------------------------------------------------------------------- what identifies a fit
 
 
@@ -250,6 +243,7 @@ def check_same(
     net: CostNet | None,
 ) -> None:
     """Raise an error if processes received different data or parameters."""
+    # All that the ranks must have in common, by name, so that the error can say what differs.
     inputs = _inputs_of(estimator, data, validation, MAY_DIFFER)
     inputs["random_state"] = rng.get_state()
     if net is not None:
@@ -293,6 +287,7 @@ def _inputs_of(
 ) -> dict[str, Any]:
     """Parameters, data and validation set; the costs instead of a function that computes them."""
     inputs = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
+    # Two lambdas with one code are not equal, but the costs that they return are.
     if callable(inputs["cost_matrix"]):
         del inputs["cost_matrix"]
     for part, suffix in ((data, ""), (validation, "_val")):

@@ -22,10 +22,10 @@ from sklearn.utils.random import sample_without_replacement
 
 from ..costs._problem import Fold, Problem
 from .batches import Rows
-from .geometric_mean import log_clipped
 from .loop import Training
 from .net import CostNet
-from .runtime import neutral_torch_modes
+from .temperature import log_clipped
+from .torch_modes import neutral_torch_modes
 
 # Folds of more groups are not stratified; scikit-learn's loop over groups takes seconds for them.
 MOST_BALANCED_GROUPS = 1000
@@ -43,6 +43,8 @@ Shares = tuple[list[Rows], list[Rows]]
 
 def draw_folds(n_networks: int, rows: Rows, data: Problem, fraction: float, seed: int) -> Shares:
     """Training rows and held-out rows of each network, drawn at random."""
+    # Five networks and a fraction of 0.2 are five folds, of which network i holds out the i-th.
+    # With a fraction of 0.1 there are ten, and half of the rows are held out by no network.
     n_units = len(rows) if data.groups is None else len(np.unique(data.groups))
     n_folds = max(n_networks, min(round(1 / fraction), n_units))
     share = fraction if n_networks == 1 else 1 / n_folds
@@ -59,6 +61,7 @@ def share_given(n_networks: int, rows: Rows, data: Problem, given: Sequence[Fold
     """Training and held-out rows by the folds of the caller: network i holds out fold i."""
     if not rows.in_blocks:
         return _rows_of_folds(rows, [given[i % len(given)] for i in range(n_networks)])
+    # The fold of each row, such as 0, 2, 1, 3, ... of three folds: 3 is a row of none.
     of_row = np.full(len(rows), len(given), np.uint8)
     for i, (_, unseen) in enumerate(given):
         of_row[unseen] = i
@@ -75,7 +78,7 @@ def share_given(n_networks: int, rows: Rows, data: Problem, given: Sequence[Fold
 
 def _rows_of_folds(rows: Rows, parts: Sequence[Fold]) -> Shares:
     seen, held_out = zip(*parts)
-    return [*map(rows.part, seen)], rows.held_out(held_out)
+    return [*map(rows.take, seen)], rows.held_out(held_out)
 
 
 def _sample_out(
@@ -93,7 +96,7 @@ def _sample_out(
         label, n_folds, share, size, random_state=seed, groups=data.groups, of_row=of_row
     )
     fold = torch.from_numpy(sampled.of_row)
-    sample = rows.gathered(np.concatenate(sampled.rows), np.concatenate(sampled.weight))
+    sample = rows.gather(np.concatenate(sampled.rows), np.concatenate(sampled.weight))
     ends = np.cumsum([len(part) for part in sampled.rows])[:-1]
     held_out = sample.held_out(np.split(np.arange(len(sample)), ends))
     numbers = [i % n_folds for i in range(n_networks)]
@@ -193,6 +196,8 @@ def sampled_folds(
     # same time.
     n_most = min(MOST_HELD_OUT, MOST_HELD_OUT_BYTES // row_nbytes) // n_folds
     n_most = min(n_most, int(fraction * len(label)))
+    # Of two million rows, of which one in a thousand is a fraud, a fold of 13,000 rows has as many
+    # frauds as others as long as there are enough; weights then restore their shares.
     classes = np.flatnonzero(np.bincount(label))
     n_each = max(1, n_most // len(classes))
     are_given = of_row is not None
@@ -310,6 +315,8 @@ def _means(net: CostNet, held_out: Sequence[Rows], n_folds: int, n: int) -> NDAr
     of_sets = of_sets.reshape(len(held_out), -1, of_sets.shape[-1])
     total = torch.zeros(2, n, of_sets.shape[-1], dtype=torch.float64)
     count = torch.zeros(2, n, dtype=torch.float64)
+    # With ten networks and five folds, two networks hold out each fold: the first five are added to
+    # `total[0]`, the others to `total[1]`.
     for i, (rows, probability) in enumerate(zip(held_out[: 2 * n_folds], of_sets)):
         index = torch.arange(len(rows)) if rows.index is None else rows.index.cpu()
         if rows.weight is not None:  # rows that pad a smaller part have none

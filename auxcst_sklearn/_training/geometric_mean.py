@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.model_selection import KFold
-from threadpoolctl import ThreadpoolController
 
-# Probabilities are clipped here, so that no single row decides on the weights.
-SMALLEST = 1e-6
+from .temperature import PRIOR_ROWS
+from .threads import one_blas_thread
+
 # A member with less than this share of the largest weight is dropped.
 LEAST_SHARE = 0.02
-# Prior for temperature 1, and for weights with a sum of at most 1, worth this many rows. Larger
-# sums make probabilities surer than the members, and rows without a mistake set no bound.
-PRIOR_ROWS = 10
 # From this number of classes on there are many: probabilities of several networks are combined by
 # their geometric mean, because the arithmetic mean is less sure than each of them, the more so the
 # more classes there are; and the rule learns a temperature by default.
@@ -34,50 +27,9 @@ STEPS = (0, 0.25, 0.5, 0.75, 1)
 FEWEST_ROWS = 50
 
 
-# Logarithms of the temperatures that are tried, from 0.2 to 9. Steps grow with the distance from 1,
-# where small steps already change small probabilities.
-HEATS = np.concatenate(
-    [-(np.linspace(np.log(5) ** 0.5, 0, 16)[:-1] ** 2), np.linspace(0, np.log(9) ** 0.5, 24) ** 2]
-)
-
-
-def best_temperature(risks: NDArray[np.float64], n_samples: float) -> float:
-    """The temperature of least risk; of several risks the geometric mean of their temperatures.
-
-    The `risks` (n_temperatures, n_risks) are means over samples at the temperatures of `HEATS`. The
-    prior keeps the temperature of few samples near 1: otherwise rare, expensive mistakes that do
-    not occur among them would seem impossible.
-    """
-    # The prior is a squared log temperature worth ten rows, divided by n because the risks are
-    # means.
-    prior = PRIOR_ROWS / n_samples * HEATS**2
-    best = (risks + prior[:, np.newaxis]).argmin(axis=0)
-    return float(np.exp(HEATS[best].mean()))
-
-
-def log_clipped(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithms of probabilities that are not too small."""
-    return np.log(np.clip(probability, SMALLEST, 1))
-
-
 def geometric_mean(weights: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities (n, K) in proportion to the product of p_m ** w_m, from logs (M, n, K)."""
     return softmax(np.tensordot(weights, logs, 1), axis=1)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The libraries for linear algebra of numpy and scipy; finding them takes 1 ms."""
-    return ThreadpoolController().select(user_api="blas")
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Limit the algebra of a few numbers to one thread: several only wait for each other.
-
-    The number is one for all threads, so that only the main thread changes and restores it.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    return _blas().limit(limits=1) if is_main else nullcontext()
 
 
 def mean_weights(
@@ -161,15 +113,6 @@ def shift_to_networks(
     # The standard error of a weighted mean of independent rows.
     noise = np.linalg.norm(share * (gains[best] - gain))
     return candidates[best] if gain > 2 * noise else weights
-
-
-def log_loss_of(
-    logs: NDArray[np.float64], label: NDArray[np.intp], weight: NDArray[np.float64] | None = None
-) -> float:
-    """Mean log loss; NaN of no rows."""
-    if not len(label):
-        return float("nan")
-    return float(-np.average(logs[np.arange(len(label)), label], weights=weight))
 
 
 def weights_if_better(

@@ -17,14 +17,14 @@ from torch import Tensor
 from ..losses import ProbabilisticLoss, Target
 from .batches import Batch, Batches, Rows
 from .checkpoints import Checkpoints
-from .geometric_mean import PRIOR_ROWS
 from .net import CostNet
-from .runtime import processes, report, reports
+from .processes import processes, report, reports
 from .schedule import INTERVAL, EarlyStopping, Schedule, WeightAverage
+from .temperature import STOP_HEATS, prior
 
-# Early stopping uses the held-out loss at the best of these temperatures: a network still improves
-# at separating the classes when it is already overconfident, which a temperature corrects.
-STOP_TEMPERATURES = np.r_[np.geomspace(0.2, 1.0, 6)[:-1], np.geomspace(1.0, 9.0, 12)]
+# Temperatures of the held-out loss of early stopping: a network still improves at separating the
+# classes when it is already overconfident, which a temperature corrects.
+STOP_TEMPERATURES = np.exp(STOP_HEATS)
 
 # Values of an epoch that a line of progress has.
 SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
@@ -272,8 +272,8 @@ class Training:
             self.stop_values = cost
             if refined:
                 n_rows = sum(self.evaluated.sizes) if self.evaluated else 1
-                prior = PRIOR_ROWS / n_rows * np.log(STOP_TEMPERATURES) ** 2
-                self.stop_values = (refined / weight + prior[:, np.newaxis]).min(axis=0)
+                added = prior(STOP_HEATS, n_rows)[:, np.newaxis]
+                self.stop_values = (refined / weight + added).min(axis=0)
                 record("valid_refinement", float(self.stop_values.mean()))
 
     def _record_with_best(self, name: str, value: float) -> None:

@@ -20,25 +20,18 @@ from torch import Tensor
 
 from ..costs._statistics import CostStatistics
 from ..losses import LayerWiseLoss, ProbabilisticLoss, Target
-from ..losses._bayes_risk import LARGEST_TABLE, SampleRisk
+from ..losses._sample_risk import LARGEST_TABLE, SampleRisk
 from ..modules._layers import SeededModule
 from ..modules._network import AuxNetwork, copy_of
-from .batches import Batches, Rows, shuffled
-from .geometric_mean import MANY_CLASSES, SMALLEST
+from .batches import Batches, Rows, shuffled_batches
+from .devices import densify, free_memory, largest_output, multiplications_per_row
+from .geometric_mean import MANY_CLASSES
 from .plan import rows_by_memory
-from .runtime import (
-    ALONE,
-    Processes,
-    densify,
-    free_memory,
-    largest_output,
-    multiplications_per_row,
-    neutral_torch_modes,
-    processes,
-    thread_limit,
-)
+from .processes import ALONE, Processes, processes
 from .schedule import RATE_FACTOR
 from .state import FORMAT, check_format, from_state, saved_arguments, to_state
+from .temperature import SMALLEST
+from .torch_modes import neutral_torch_modes, thread_limit
 
 # Up to this many rows are computed in batches of one size: the rounding of a product depends on its
 # number of rows, and scikit-learn requires that 20 rows get alone, to 1e-7, what they get together.
@@ -111,12 +104,6 @@ class CostNet(NeuralNet):
         """Multiply-adds of a forward pass of one row by all networks."""
         return multiplications_per_row(self.module_)
 
-    @property
-    def predict_rows(self) -> int:
-        """Samples of a batch without a gradient, under skorch's name for them."""
-        n_rows: int = self.iterator_valid__batch_size
-        return n_rows
-
     def rows_at_once(self, usual: int, n_rows: int, last: Callable[[slice], Tensor]) -> int:
         """Samples of a batch without a gradient: the usual number, or more if a GPU has memory.
 
@@ -142,20 +129,6 @@ class CostNet(NeuralNet):
             if "initial_lr" not in group:
                 group["initial_lr"] = group["lr"] = group["lr"] * group.get(RATE_FACTOR, 1.0)
 
-    def change_rate(self, rate: float) -> None:
-        """Continue at another rate, by the same factor for all parameters."""
-        factor, self.lr = rate / self.lr, rate
-        for group in self.optimizer_.param_groups if self.optimizer_ is not None else ():
-            group["lr"] *= factor
-            group["initial_lr"] *= factor
-
-    def change_weight_decay(self, value: float) -> None:
-        """Continue with another weight decay, except in groups that have one of their own."""
-        before, self.optimizer__weight_decay = self.optimizer__weight_decay, value
-        for group in self.optimizer_.param_groups if self.optimizer_ is not None else ():
-            if group["weight_decay"] == before:
-                group["weight_decay"] = value
-
     def seed(self, seed: int) -> None:
         """Seed the generators of shuffling and of all modules that draw random numbers."""
         n, seeds = self.n_networks, np.array([seed])
@@ -174,12 +147,12 @@ class CostNet(NeuralNet):
 
     def training_batches(self, sets: Sequence[Rows], group: Processes = ALONE) -> Batches:
         """Shuffled batches of every set of rows."""
-        return shuffled(sets, self.batch_size, self.generators, group)
+        return shuffled_batches(sets, self.batch_size, self.generators, group)
 
     def evaluation_batches(self, sets: Sequence[Rows], group: Processes = ALONE) -> Batches:
         """Large batches of every set of rows, in order."""
-        most = EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes)
-        usual, n = max(1, min(max(self.batch_size, self.predict_rows), most)), len(sets[0])
+        most, n = EVALUATED_BYTES // (len(sets) * sets[0].row_nbytes), len(sets[0])
+        usual = max(1, min(max(self.batch_size, self.iterator_valid__batch_size), most))
         if n > usual:
             usual = self.rows_at_once(usual, n, lambda last: sets[0][torch.arange(n)[last]][0])
         return Batches(sets, group.from_first(usual), group=group)
@@ -205,7 +178,7 @@ class CostNet(NeuralNet):
             if "train_loss" in record
         ]
 
-    def copied(self) -> CostNet:
+    def copy_for_training(self) -> CostNet:
         """A net of its own, with the same weights, optimizer state and history."""
         copied = CostNet(
             copy_of(self.module_),
@@ -223,35 +196,6 @@ class CostNet(NeuralNet):
         copied.history.extend(self.history)
         copied.temperature, copied.head_weights = self.temperature, self.head_weights
         return copied
-
-    @torch.no_grad()
-    def change_unit(self, statistics: CostStatistics, *, rescales: bool) -> None:
-        """Continue with other statistics, perhaps in another unit.
-
-        With `rescales` the estimates in currency stay as they are; otherwise they refer to the new
-        unit.
-        """
-        before, self.statistics = self.statistics, statistics
-        # An estimate r in the old unit is r * unit + offset in currency, which is factor * r +
-        # shift in the new one.
-        factor = before.unit / statistics.unit
-        shift = (before.offset - statistics.offset) / statistics.unit
-        if not rescales or (factor, shift) == (1, 0):
-            return
-        objective = self.criterion_
-        self.module_.rescale_heads(
-            factor,
-            shift,
-            output=not isinstance(objective.loss, ProbabilisticLoss),
-            hidden=not isinstance(objective.aux_loss, ProbabilisticLoss),
-        )
-        objective.loss = objective.loss._rescaled(factor, shift)
-
-    def use_callbacks(self, callbacks: list[Any]) -> None:
-        """Use the user's callbacks, if they have changed."""
-        if [*map(id, callbacks)] != [*map(id, self.callbacks or [])]:  # a loaded net has None
-            self.callbacks = callbacks
-            self.initialize_callbacks()
 
     # ------------------------------------------------------------ prediction
 
@@ -317,13 +261,13 @@ class CostNet(NeuralNet):
 
     def to_cost(self, output: Tensor) -> Tensor:
         """Estimated costs from the output layer, after the temperature."""
-        return self.criterion_.loss.to_cost(self._tempered(output), self.statistics)
+        return self.criterion_.loss.to_cost(self._at_temperature(output), self.statistics)
 
     def probabilities(self, output: Tensor) -> Tensor:
         """Class probabilities from the output layer, after the temperature."""
-        return self.criterion_.loss.probabilities(self._tempered(output))
+        return self.criterion_.loss.probabilities(self._at_temperature(output))
 
-    def _tempered(self, output: Tensor) -> Tensor:
+    def _at_temperature(self, output: Tensor) -> Tensor:
         if self.temperature == 1:
             return output
         return self.criterion_.loss.with_temperature(output, self.temperature)
@@ -386,7 +330,7 @@ class CostNet(NeuralNet):
         n = X.shape[0]
         few = n <= PADDED_ROWS
         arrays: list[np.ndarray] = []
-        size = self.module_.even_rows if few else self.predict_rows
+        size = self.module_.even_rows if few else self.iterator_valid__batch_size
         lengths = None if few else self.module_.lengths(X)
         # Rows of similar length share a batch, which is cut to its longest row.
         order = None if lengths is None else lengths.argsort().numpy()

@@ -18,7 +18,7 @@ import torch
 from .._checks.calls import warn
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, ProbabilisticLoss
-from .runtime import processes
+from .processes import processes
 
 # With fewer samples, none are validation samples.
 FEWEST_TO_VALIDATE = 10

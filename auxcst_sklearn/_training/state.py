@@ -19,7 +19,7 @@ from ..losses import Loss
 from ..modules._network import OF_EVERY_MODULE, OwnHook
 
 # Format of the files that this version writes and reads. Increase it for a change of a state.
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass

@@ -13,15 +13,8 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
 from .._checks.calls import warn
-from .._checks.data import (
-    as_labels,
-    check_row_order,
-    check_some_weight,
-    check_weight,
-    label_index,
-    numpy_arrays,
-    sorted_labels,
-)
+from .._checks.data import check_row_order, check_weight, numpy_arrays
+from .._checks.labels import as_labels, label_index, sorted_labels
 from .._checks.nesting import chain, final_estimator, last_step
 from ._labels import find_labels, own_classes, warn_of_lost_order
 from ._problem import Problem
@@ -61,8 +54,6 @@ def read_predictions(
     present = sorted_labels(y, *(predictions if is_unnamed else ()), name=" or ".join(labels))
     rows, columns = find_labels(costs, present, classes, decisions, of_model=of_model)
     weight = check_weight(sample_weight, y)
-    if weight is not None:
-        check_some_weight(weight)
     label = label_index(y, rows, name=true_name)
     data = Problem.of(label, rows, columns, costs, weight=weight)
     return data, [label_index(p, data.decisions, name=n) for n, p in zip(names, predictions)]
@@ -134,7 +125,7 @@ def read_of_model(
     return model, X, read_scored(X, y, cost, cost_matrix, sample_weight, owner=owner)
 
 
-def decided(estimator: Any, X: Any, known: Any) -> Any:
+def predict_by_costs(estimator: Any, X: Any, known: Any) -> Any:
     """Predictions, by cost matrices of the samples if they are known when deciding."""
     last = final_estimator(estimator)
     # Without probabilities, costs of each sample decide nothing.

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks.data import plain_array, plain_labels, shorten
+from .._checks.data import plain_array
+from .._checks.labels import plain_labels, shorten
 
 Labels = NDArray[Any]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks.calls import warn
-from .._checks.data import (
+from .._checks.labels import (
     LABEL_REMEDY,
     check_labels,
     own_order,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from .._checks.data import as_labels, label_index, sorted_labels
+from .._checks.labels import as_labels, label_index, sorted_labels
 from ._labelled import LabelledCosts
 from ._labels import find_labels, warn_of_lost_order
 from ._problem import Problem

@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks.calls import warn
-from .._checks.data import (
-    check_groups,
-    check_labels,
-    check_row_order,
-    check_some_weight,
-    check_weight,
-    label_index,
-    shorten,
-)
+from .._checks.data import check_row_order, check_weight
+from .._checks.labels import check_groups, check_labels, label_index, shorten
 from .._checks.lazy_rows import pick
 from ._labelled import LabelledCosts
 from ._labels import columns_of, find_labels, warn_of_lost_order
@@ -63,7 +56,7 @@ class Problem:
         **of_samples: Any,
     ) -> Problem:
         """Samples with class indices; without any costs every mistake costs 1."""
-        values = 1 - np.eye(len(classes)) if costs is None else costs.aligned(classes, decisions)
+        values = 1 - np.eye(len(classes)) if costs is None else costs.align(classes, decisions)
         kind: Kind = "matrix" if costs is None else costs.kind
         label = label.astype(np.int64, copy=False)
         return cls(label, classes, decisions, values, kind, **of_samples)
@@ -114,7 +107,7 @@ class Problem:
         """Expected cost of each decision (n, D) under class probabilities."""
         return expected_cost(probability, self.costs if self.is_known else self.matrix())
 
-    def labelled(self) -> LabelledCosts:
+    def with_labels(self) -> LabelledCosts:
         """The costs of samples with their labels, as a user would pass them as `cost`."""
         classes = self.classes if self.is_known else None
         return LabelledCosts.of_own(self.costs.view(), classes, self.decisions)
@@ -126,7 +119,7 @@ class Problem:
 
     # ------------------------------------------------------- parts and weights
 
-    def part(self, index: NDArray[Any]) -> Problem:
+    def take(self, index: NDArray[Any]) -> Problem:
         """Some of the samples, by their positions or a mask."""
         index = np.flatnonzero(index) if index.dtype == bool else index
         weight, groups = (f if f is None else f[index] for f in (self.weight, self.groups))
@@ -151,9 +144,8 @@ class Problem:
         """
         if self.weight is None:
             return self
-        check_some_weight(self.weight)
         keep = self.is_weighted
-        kept = self if keep.all() else self.part(keep)
+        kept = self if keep.all() else self.take(keep)
         weight = np.asarray(kept.weight)
         return replace(kept, weight=weight / min(weight.mean(), 1))
 
@@ -190,7 +182,7 @@ class Problem:
         samples replace the earlier ones, perhaps in another currency.
         """
         if not stream:
-            return self.statistics().completed(before)
+            return self.statistics().complete(before)
         offset, unit, values = before.offset, before.unit, self.values
         if (values > values.min(axis=1, keepdims=True)).any():
             share = len(self) / (len(self) + before.weight.sum())
@@ -198,7 +190,7 @@ class Problem:
             offset = (1 - share) * offset + share * own_offset
             unit = (1 - share) * unit + share * own_unit
         new = self.statistics((offset, unit))
-        return before.in_unit(offset, unit).updated(new, replaces=self.kind == "matrix")
+        return before.in_unit(offset, unit).update(new, replaces=self.kind == "matrix")
 
     def by_name(self) -> dict[str, Any]:
         """All that was given, by the name of the argument, for digests."""
@@ -245,8 +237,6 @@ def read_problem(
     problem = replace(_with_labels(labels, costs, classes, decisions), X=rows)
     _warn_if_truth_is_not_cheapest(problem, costs)
     weight = check_weight(sample_weight, labels)
-    if weight is not None:
-        check_some_weight(weight)
     groups = None if groups is None else check_groups(groups, labels)
     return replace(problem, weight=weight, groups=groups)
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from .._checks.data import LABEL_REMEDY, is_frame, plain_array, plain_labels, same_labels, shorten
+from .._checks.data import is_frame, plain_array
+from .._checks.labels import LABEL_REMEDY, plain_labels, same_labels, shorten
 from ._labelled import LabelledCosts
 
 Kind = Literal["matrix", "matrices", "vectors"]
@@ -67,7 +68,7 @@ class CostArray:
         """Whether there is a matrix for each sample, by which it can be decided."""
         return self.kind == "matrices"
 
-    def aligned(self, classes: NDArray[Any], decisions: NDArray[Any]) -> NDArray[np.float64]:
+    def align(self, classes: NDArray[Any], decisions: NDArray[Any]) -> NDArray[np.float64]:
         """The values in the order of these labels, which must be the labels of the costs.
 
         Values that are in this order are not copied, because they may be large.
@@ -120,7 +121,7 @@ def read_costs(
         kind is LabelledCosts or hasattr(kind, "columns") or hasattr(kind, "iloc") for kind in types
     ):
         of_labels = LabelledCosts in types
-        costs, classes, decisions = _stacked(costs, name)
+        costs, classes, decisions = _stack(costs, name)
     values = _finite(costs, name, kinds)
     kind: Kind = "matrices" if values.ndim == 3 else kinds[0]
     if kind != "matrix" and n_samples is not None and len(values) != n_samples:
@@ -209,7 +210,7 @@ def _labels_of(costs: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
     return plain_labels(list(costs.index)) if hasattr(costs, "index") else None, decisions
 
 
-def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
+def _stack(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
     """Costs with labels in a list, as scikit-learn selects them, in the order of the first."""
     classes: Any
     decisions: Any
@@ -221,7 +222,7 @@ def _stacked(parts: Sequence[Any], name: str) -> tuple[NDArray[Any], Any, Any]:
             raise ValueError(f"{name} is a list in which only some costs have labels.")
         kind: Kind = "vectors" if own_classes is None else "matrix"
         one = CostArray(np.asarray(part), kind, name, own_classes, own_decisions)
-        arrays.append(one.aligned(classes, decisions))
+        arrays.append(one.align(classes, decisions))
     if classes is None and hasattr(parts[0], "name"):  # of Series
         classes = plain_labels([part.name for part in parts])  # as in the DataFrame
     return np.stack(arrays), classes, decisions

@@ -47,7 +47,7 @@ class CostStatistics:
         divisor = np.where(weight > 0, weight, np.nan)
         return cls(weight, total / divisor[:, np.newaxis])
 
-    def updated(self, other: CostStatistics, *, replaces: bool) -> CostStatistics:
+    def update(self, other: CostStatistics, *, replaces: bool) -> CostStatistics:
         """Statistics of these rows and others; or with the costs of the others alone."""
         weight = self.weight + other.weight
         if replaces:
@@ -57,7 +57,7 @@ class CostStatistics:
         mixed = (1 - share) * np.nan_to_num(self.costs) + share * np.nan_to_num(other.costs)
         return replace(self, weight=weight, costs=np.where(share > 0, mixed, self.costs))
 
-    def completed(self, other: CostStatistics) -> CostStatistics:
+    def complete(self, other: CostStatistics) -> CostStatistics:
         """These, with the costs of others for the classes that have none here."""
         costs = other.in_unit(self.offset, self.unit).costs
         return replace(self, costs=np.where(np.isnan(self.costs), costs, self.costs))

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
-from .._checks.data import as_floats, check_row_order, is_frame, plain_labels
+from .._checks.data import as_floats, check_row_order, is_frame
+from .._checks.labels import plain_labels
 from ._labelled import LabelledCosts
 from ._reading import as_numbers
 

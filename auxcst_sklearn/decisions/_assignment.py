@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_array
 
-from .._checks.data import plain_array, plain_labels
+from .._checks.data import plain_array
+from .._checks.labels import plain_labels
 
 Capacity = Mapping[Hashable, "int | float"]
 

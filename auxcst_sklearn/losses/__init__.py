@@ -1,8 +1,9 @@
 """The losses of a head: K outputs per sample are compared with the K costs of its predictions.
 
 A loss defines the training loss of one head, the conversion of outputs to estimated costs, and the
-initial biases of the head. Inside the network, the unit of costs is the mean cost above each
-sample's minimum. The formulas are valid in any unit.
+initial biases of the head. "bayes_risk" and "cross_entropy" learn class probabilities; "one_sided"
+(the paper), "smooth_one_sided", "softmin" and "squared" learn the costs. Inside the network, the
+unit of costs is the mean cost above each sample's minimum. The formulas are valid in any unit.
 """
 
 from __future__ import annotations
@@ -35,3 +36,8 @@ LOSSES: dict[str, Loss] = {
     "cross_entropy": CrossEntropy(),
     "bayes_risk": BayesRisk(),
 }
+
+# For errors about those without.
+NAMES_WITH_PROBABILITIES = "loss=" + " or ".join(
+    repr(name) for name, loss in LOSSES.items() if isinstance(loss, ProbabilisticLoss)
+)

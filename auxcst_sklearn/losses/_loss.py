@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from .._checks.calls import BaseEstimator
-from ..costs._problem import Problem
 from ..costs._statistics import CostStatistics
 
 
@@ -154,24 +153,6 @@ class Loss(BaseEstimator, ABC):
         """The loss for a training set with these class frequencies and mean costs."""
         return self
 
-    # Hooks for a cost network, which learns costs that differ within a class: see `BayesRisk`.
-
-    def _for_sample_costs(self, data: Problem, stream: bool = False) -> Loss:
-        """The loss for these costs of samples; in a stream more will follow."""
-        return self
-
-    def _for_more_samples(self, data: Problem, stream: bool = False) -> Loss:
-        """The loss for a training that continues with other samples, or with more in a stream."""
-        return self
-
-    def _rescaled(self, factor: float, shift: float) -> Loss:
-        """The loss for another unit, in which a cost c becomes ``factor * c + shift``."""
-        return self
-
-    def _n_cost_outputs(self, n_classes: int) -> int:
-        """Number of outputs of the cost network; 0 for none."""
-        return 0
-
 
 class ProbabilisticLoss(Loss):
     """Loss whose outputs give class probabilities, so that a temperature may be learnt.
@@ -287,6 +268,25 @@ class LayerWiseLoss(nn.Module):
         self.aux_loss = aux_loss
         weights = torch.tensor([*alpha, 1.0], dtype=torch.float32).unsqueeze(1)
         self.alphas = nn.Buffer(weights, persistent=False)
+
+    def bind(self, statistics: CostStatistics) -> None:
+        """Make the losses those of a training set; one that all heads share stays one."""
+        is_shared = self.loss is self.aux_loss
+        self.loss = self.loss._for_statistics(statistics)
+        self.aux_loss = self.loss if is_shared else self.aux_loss._for_statistics(statistics)
+
+    def start_biases(self, statistics: CostStatistics) -> tuple[Tensor, Tensor]:
+        """The initial biases of the output and of the auxiliary heads."""
+        start = self.loss.start_bias(statistics)
+        is_shared = self.loss is self.aux_loss
+        return start, start if is_shared else self.aux_loss.start_bias(statistics)
+
+    def weigh(self, alpha_of_layers: Sequence[float]) -> None:
+        """Set the weights of all layers; those of weight 0 have no head."""
+        self.alpha_of_layers = alpha_of_layers
+        weights = [weight for weight in alpha_of_layers if weight]
+        now = self.alphas.new_tensor([*weights, 1.0]).unsqueeze(1)
+        self.alphas = nn.Buffer(now, persistent=False)
 
     def forward(self, outputs: Sequence[Tensor], target: Target) -> tuple[Tensor, Tensor]:
         """Return the weighted sum of the heads' mean losses, and these losses.

@@ -24,9 +24,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks.calls import error_context
 from .._checks.classifiers import probabilities
-from .._checks.data import as_labels, label_index, sliceable
+from .._checks.data import sliceable
+from .._checks.labels import as_labels, label_index
 from .._checks.nesting import before_last, chain, final_estimator, fit_arguments, is_search, last_of
-from ..costs._evaluation import decided, function_of
+from ..costs._evaluation import function_of, predict_by_costs
 from ..costs._labels import columns_of
 from ..costs._problem import Problem, read_problem
 from ..costs._reading import CostFunction
@@ -154,7 +155,7 @@ def compare_costs(
     )
     function = cost_matrix if callable(cost_matrix) else None
     if function is not None:
-        cost, cost_matrix = data.labelled(), None
+        cost, cost_matrix = data.with_labels(), None
     constants = {f"always {label}": j for j, label in enumerate(data.decisions)}
     _check_names(models, [MOST_PROBABLE, *constants], baseline)
     folds = _folds(cv, data)
@@ -176,7 +177,7 @@ def compare_costs(
         seconds[MOST_PROBABLE] = seconds[source]
     elif baseline == MOST_PROBABLE:
         raise ValueError(f"baseline={baseline!r}, but models[{source!r}] has no predict_proba.")
-    priced = replace(data, X=None).part(tested)
+    priced = replace(data, X=None).take(tested)
     if priced.groups is None:  # a sample that is tested twice is not two
         priced = replace(priced, groups=tested)
     if len(constants) > MANY_DECISIONS:
@@ -278,7 +279,7 @@ class _Task(NamedTuple):
             own = getattr(final_estimator(model), "cost_matrix", None)
             function_of(model)  # for its warning of an X that a pipeline changes
             is_known = own is None and data.is_known
-            made = decided(model, X, _safe_indexing(cost, test) if is_known else None)
+            made = predict_by_costs(model, X, _safe_indexing(cost, test) if is_known else None)
             made = as_labels(made, "predict", mixed=True)
             return label_index(made, data.decisions, name="predict")
         if not hasattr(model, "predict_proba"):
@@ -291,7 +292,7 @@ class _Task(NamedTuple):
     def _cheapest(self, p: NDArray[np.float64], train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of least expected cost: of known matrices, or of the means in training."""
         rows = test if self.data.is_known else train
-        return replace(self.data, X=None).part(rows).expected_cost(p).argmin(axis=1)
+        return replace(self.data, X=None).take(rows).expected_cost(p).argmin(axis=1)
 
     def _most_probable(self, model: Any, train: NDArray[Any], test: NDArray[Any]) -> Any:
         """Columns of the most probable classes, or their cheapest decisions; None without."""

@@ -165,8 +165,8 @@ class RandomFlipShift(SeededModule):
         if self.flip:
             columns = torch.where(self._draw(x, 2) == 1, columns.flip(1), columns)
         if shift > 0:
-            rows = _reflected(rows + self._draw(x, 2 * shift + 1) - shift, height - 1)
-            columns = _reflected(columns + self._draw(x, 2 * shift + 1) - shift, width - 1)
+            rows = _reflect(rows + self._draw(x, 2 * shift + 1) - shift, height - 1)
+            columns = _reflect(columns + self._draw(x, 2 * shift + 1) - shift, width - 1)
         row = torch.arange(n, device=x.device)[:, None] * height + rows
         index = row.unsqueeze(2) * width + columns.unsqueeze(1)
         # Copying whole pixels takes a fifth of the time of indexing four dimensions.
@@ -182,7 +182,7 @@ class RandomFlipShift(SeededModule):
         return f"flip={self.flip}, max_shift={self.max_shift}"
 
 
-def _reflected(index: Tensor, last: int) -> Tensor:
+def _reflect(index: Tensor, last: int) -> Tensor:
     """Indices from 0 to `last`; those beyond are reflected."""
     return last - (last - index.abs()).abs()
 
@@ -272,7 +272,7 @@ class ResidualCNN(nn.Module):
         self.normalize = BatchNorm(n_channels, affine=False)
         windows: list[Sequence[int]] = []
         while max(size) >= LARGE:
-            window, size = halved(size)
+            window, size = halve(size)
             windows.append(window)
         n_first, self.first = max(1, channels[0] // 2), nn.Sequential()
         for first in windows or [(1, 1)]:  # pooling here would lose details of small images
@@ -281,7 +281,7 @@ class ResidualCNN(nn.Module):
         self.n_stages, self.depth = len(channels), depth
         for i, n_maps in enumerate(channels, start=1):
             stage = nn.Sequential()
-            window, size = halved(size)
+            window, size = halve(size)
             stage.add_module("convolution", convolution(n_channels, n_maps, window))
             for j in range(1, depth + 1):
                 stage.add_module(f"block{j}", ResidualBlock(n_maps))
@@ -305,7 +305,7 @@ class ResidualCNN(nn.Module):
         return outputs
 
 
-def halved(size: Sequence[int]) -> tuple[list[int], list[int]]:
+def halve(size: Sequence[int]) -> tuple[list[int], list[int]]:
     """Return the window of a pooling that halves sides with enough pixels, and the new sides."""
     window = [1 + (pixels >= SMALLEST_POOLED) for pixels in size]
     return window, [pixels // pooled for pixels, pooled in zip(size, window)]

@@ -1,15 +1,17 @@
-"""Layers from which networks are built: activations, products, dropout, and cost heads."""
+"""Layers from which networks are built: activations, products, and dropout."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import prod, sqrt
+from collections.abc import Sequence
+from math import sqrt
 from threading import RLock
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+
+from ._heads import Head
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -96,16 +98,16 @@ class BatchedLinear(nn.Module):
         return layer
 
 
-class BatchedHead(BatchedLinear):
+class BatchedHead(Head, BatchedLinear):
     """Cost neurons of several networks on a hidden layer, in the precision of their weights."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (n_networks, n_samples, n_outputs) for inputs (n_networks, in_features, ...)."""
         x = x.to(self.weight.dtype)
         if not torch.is_autocast_enabled(x.device.type):
-            return super().forward(x).mT
+            return torch.baddbmm(self.bias, self.weight, x).mT
         with torch.autocast(x.device.type, enabled=False):
-            return super().forward(x).mT
+            return torch.baddbmm(self.bias, self.weight, x).mT
 
 
 class SeededModule(nn.Module):
@@ -155,123 +157,3 @@ class SeededDropout(SeededModule):
     def extra_repr(self) -> str:
         """Show the probability."""
         return f"p={self.p}"
-
-
-# How a head reads a hidden layer that has more than one axis of features.
-HEAD_INPUTS = ("mean", "flatten")
-HeadInput = Literal["auto", "mean", "flatten"] | Callable[[Tensor, Any], Tensor]
-
-
-class CostHead(nn.Linear):
-    """K cost neurons, fully connected to the output of a hidden layer.
-
-    Parameters
-    ----------
-    shape : sequence of int
-        Shape of one sample's output: (n_neurons,), (n_channels, height, width) for feature maps, or
-        with ``axis=-1`` (n_steps, n_features) for sequences.
-    n_classes : int
-        Number K of costs.
-    head_input : {"mean", "flatten"} or callable, default="mean"
-        Whether the input is the mean of each channel or every value; or a function of the output
-        and of the inputs of the module that returns features (n_samples, n_features). The attention
-        mask of inputs by name excludes padding from the mean, along the first axis of its length.
-    gradient : float, default=1.0
-        Factor of the gradient that the head sends into the hidden layer; 0 for none.
-    axis : int, default=1
-        Axis of the channels or features in a batch of outputs.
-    in_features : int, default=None
-        Number of features that a callable `head_input` returns.
-    window : int, default=1
-        Side of the windows of feature maps whose means replace their values with "flatten", so that
-        a head on large maps has fewer weights.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from auxcst_sklearn.modules import CostHead
-    >>> maps = torch.zeros(5, 8, 4, 4)
-    >>> for head_input in ("mean", "flatten"):
-    ...     head = CostHead(maps.shape[1:], 3, head_input)
-    ...     print(head.in_features, tuple(head(maps).shape))
-    8 (5, 3)
-    128 (5, 3)
-    >>> CostHead(maps.shape[1:], 3, "flatten", window=2).in_features
-    32
-    """
-
-    def __init__(
-        self,
-        shape: Sequence[int],
-        n_classes: int,
-        head_input: HeadInput = "mean",
-        gradient: float = 1.0,
-        *,
-        axis: int = 1,
-        in_features: int | None = None,
-        window: int = 1,
-    ) -> None:
-        self.axis = axis % (len(shape) + 1)
-        if in_features is None:
-            all_values = n_window_means(shape, window)
-            in_features = all_values if head_input == "flatten" else shape[self.axis - 1]
-        super().__init__(in_features, n_classes)
-        self.head_input = head_input
-        self.gradient = gradient
-        self.window = window
-
-    def forward(self, x: Tensor, inputs: Any = None) -> Tensor:
-        """Outputs of the head, (n_samples, n_classes), in the precision of its weights.
-
-        `inputs` are the inputs of the module, a tensor or tensors by name.
-        """
-        if self.gradient == 0:
-            x = x.detach()
-        x = self._features(x, inputs).flatten(1).to(self.weight.dtype)
-        if self.gradient not in (0, 1) and x.requires_grad:
-            # The value is x, but only a share of the gradient reaches the layer, because the
-            # detached term has none.
-            x = x.detach().lerp(x, self.gradient)
-        if not torch.is_autocast_enabled(x.device.type):
-            return super().forward(x)
-        with torch.autocast(x.device.type, enabled=False):
-            return super().forward(x)
-
-    def _features(self, x: Tensor, inputs: Any) -> Tensor:
-        """The values of a hidden layer that the head reads."""
-        if callable(self.head_input):
-            return self.head_input(x, inputs)
-        if x.dim() == 2 or self.head_input == "flatten":
-            return x if self.window == 1 else window_means(x, self.window)
-        mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
-        if self.axis == 1 and mask is None and x.dim() <= 4:
-            return window_means(x, max(x.shape[2:]))
-        x = x.movedim(self.axis, -1)  # (n_samples, ..., n_features)
-        n_steps = None if mask is None else mask.shape[1]
-        at = next((i for i in range(1, x.dim() - 1) if x.shape[i] == n_steps), None)
-        if mask is None or at is None:
-            return x.flatten(1, -2).mean(dim=1)
-        steps = x.movedim(at, 1)
-        steps = steps if x.dim() == 3 else steps.flatten(2, -2).mean(dim=2)
-        kept = (mask != 0).unsqueeze(-1)
-        share = kept / kept.sum(dim=1, keepdim=True).clamp(min=1)
-        # Attention may return NaN for padding.
-        return (steps.masked_fill(~kept, 0) * share.to(x.dtype)).sum(dim=1)
-
-    def extra_repr(self) -> str:
-        """Show what is read."""
-        return f"{super().extra_repr()}, head_input={self.head_input!r}, axis={self.axis}"
-
-
-def n_window_means(shape: Sequence[int], window: int) -> int:
-    """Number of the means of windows of feature maps; smaller windows at the far edges count."""
-    n_channels, *sides = shape
-    return n_channels * prod(-(-side // window) for side in sides)
-
-
-def window_means(x: Tensor, window: int) -> Tensor:
-    """Means of the windows of feature maps (n_samples, n_channels, ...)."""
-    sides = [min(window, side) for side in x.shape[2:]]
-    pool: Any = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(sides) - 1]
-    pooled: Tensor = pool(x, sides, ceil_mode=True, count_include_pad=False)
-    return pooled

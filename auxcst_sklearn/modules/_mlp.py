@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ class AuxMLP(AuxNetwork):
     """
 
     even_rows = 16
+    hidden: Any  # An nn.ModuleDict of sequences, whose type says nothing about their layers.
 
     def __init__(
         self,

@@ -146,7 +146,7 @@ class NamedRows(nn.Module):
         """The length of each row of words; None if batches are not cut."""
         return self.layout.lengths(X) if self.is_cut else None
 
-    def shortened(self, rows: Tensor) -> Tensor:
+    def shorten(self, rows: Tensor) -> Tensor:
         """The first rows with their first token alone, and padding as in some row after it.
 
         A maximum over all steps, say, shows that it reads padding only where few tokens are left.

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ._heads import Head
+
 OF_EVERY_MODULE = vars(nn.Module())
 
 # Attributes of modules that belong to their state, such as numbers of steps: by path and name.
@@ -36,17 +38,23 @@ def set_attributes(module: nn.Module, attributes: Attributes) -> None:
         vars(module.get_submodule(path)).update(values)
 
 
+UNLIKE = (
+    "module made networks of different layers or sizes; expected networks that differ only in "
+    "their weights. Set n_networks=1, or make them alike."
+)
+
+
 class OwnHook(partial[Any]):
     """A hook during a run of a module. Copies that another thread makes then do not contain it."""
 
 
 def copy_of(module: nn.Module) -> Any:
     """A deep copy, also of a module that keeps tensors with a history, which torch refuses."""
-    kept = [x for part in module.modules() for x in (*vars(part).values(), *part.buffers(False))]
+    kept = [x for layer in module.modules() for x in (*vars(layer).values(), *layer.buffers(False))]
     others = [x for x in kept if isinstance(x, Tensor) and not x.is_leaf]
     replaced: dict[int, Any] = {id(x): x.detach().clone() for x in others}
-    for part in module.modules():
-        for hooks in (vars(part).get("_forward_hooks"), vars(part).get("_forward_pre_hooks")):
+    for layer in module.modules():
+        for hooks in (vars(layer).get("_forward_hooks"), vars(layer).get("_forward_pre_hooks")):
             lasting = [(k, v) for k, v in [*(hooks or {}).items()] if not isinstance(v, OwnHook)]
             replaced[id(hooks)] = OrderedDict(lasting)
     replaced.pop(id(None), None)
@@ -56,7 +64,7 @@ def copy_of(module: nn.Module) -> Any:
 class AuxNetwork(nn.Module):
     """Networks of one architecture whose hidden layers have auxiliary cost heads.
 
-    Subclasses set `output`, the main head, and `heads`, the auxiliary heads by the name of their
+    Subclasses set `output`, the main `Head`, and `heads`, the auxiliary ones by the name of their
     layer, and define `forward` and `forward_heads`. `forward` returns the outputs of the main head
     only, so auxiliary heads take no time at prediction.
 
@@ -65,8 +73,8 @@ class AuxNetwork(nn.Module):
     Modules on images and modules of users have no such dimension; a `SideBySide` contains several.
     """
 
-    output: nn.Module
-    heads: nn.ModuleDict
+    output: Head
+    heads: Any  # An nn.ModuleDict, whose type says nothing about its modules.
     bf16: bool = False
     n_networks: int = 1
     even_rows: int = 1  # size of a batch whose rows are all rounded alike
@@ -91,9 +99,9 @@ class AuxNetwork(nn.Module):
 
     def set_precision(self, bf16: bool) -> None:
         """Set whether the hidden layers of all networks compute in bfloat16."""
-        for part in self.modules():
-            if isinstance(part, AuxNetwork):
-                part.bf16 = bf16
+        for layer in self.modules():
+            if isinstance(layer, AuxNetwork):
+                layer.bf16 = bf16
 
     def hidden_precision(self, x: Tensor) -> AbstractContextManager[Any]:
         """Autocast of the hidden layers to bfloat16 if `bf16`; weights and heads are float32."""
@@ -104,16 +112,14 @@ class AuxNetwork(nn.Module):
     def rescale_heads(self, factor: float, shift: float, *, output: bool, hidden: bool) -> None:
         """Change the output r of all heads to ``factor * r + shift``."""
         for head in [self.output] * output + list(self.heads.values()) * hidden:
-            head.get_parameter("weight").mul_(factor)
-            head.get_parameter("bias").mul_(factor).add_(shift)
+            head.rescale(factor, shift)
 
     @torch.no_grad()
     def start_at(self, bias: Tensor, aux_bias: Tensor) -> None:
         """Set the biases of the output and of the auxiliary heads, the same for all networks."""
-        for head in (self.output, *self.heads.values()):
-            parameter = head.get_parameter("bias")
-            start = bias if head is self.output else aux_bias
-            parameter.copy_(start.view(parameter.shape[1:] or parameter.shape))
+        self.output.start_at(bias)
+        for head in self.heads.values():
+            head.start_at(aux_bias)
 
     def weights(self) -> list[list[Tensor]]:
         """The tensors of each network, as views of the parameters."""
@@ -136,10 +142,7 @@ class SideBySide(AuxNetwork):
         super().__init__()
         first, *others = ([p.shape for p in one.parameters()] for one in networks)
         if any(shapes != first for shapes in others):  # A random factory may make other ones.
-            raise ValueError(
-                "module made networks of different layers or sizes; expected networks that differ "
-                "only in their weights. Set n_networks=1, or make them alike."
-            )
+            raise ValueError(UNLIKE)
         self.networks = nn.ModuleList(networks)
         self.n_networks = len(networks)
         self.head_gradient = networks[0].head_gradient

@@ -18,11 +18,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 from skorch.helper import SliceDict
 
-from .._checks.data import are_named, is_frame, shorten
+from .._checks.data import are_named, is_frame
+from .._checks.labels import shorten
 from .._checks.nesting import before_last
 from .._estimators.base import BaseCostSensitiveNet
-from .._estimators.decision import BayesDecisionMixin
+from .._estimators.bayes_decision import BayesDecisionMixin
 from .._inputs.named import as_arrays
+from ..losses import NAMES_WITH_PROBABILITIES
 
 __all__ = ["to_onnx"]
 __dir__ = __all__.copy  # without imported names
@@ -160,7 +162,7 @@ def to_onnx(
     if takes_costs and not estimator._has_probabilities():
         raise ValueError(
             f"cost_input={cost_input!r} needs class probabilities, but loss={loss!r} has none; "
-            "use loss='bayes_risk' or 'cross_entropy', or cost_input=False."
+            f"use {NAMES_WITH_PROBABILITIES}, or cost_input=False."
         )
     if torch.__version__ < "2.7":  # a version object, not a string
         raise ImportError(

@@ -39,7 +39,7 @@ def check_agreement(file: onnx.ModelProto, model: Any, X: Any, graph: Graph) -> 
     cost = np.random.default_rng(0).uniform(1, 9, shape) if takes_costs else None
     if (function := last._deciding_function) is not None:
         costs = costs_of(function, last_step(model, rows)[1], len(rows), type(last).__name__)
-        cost = costs.aligned(last.classes_, last.decisions_)
+        cost = costs.align(last.classes_, last.decisions_)
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     networks = [network for network, _ in graph.networks.values()]

@@ -28,8 +28,8 @@ from .._checks.data import holds_categories, is_frame, select
 from .._checks.lazy_rows import exceeds_float32
 from .._checks.nesting import walk
 from .._estimators.export import DecisionModule
-from .._inputs.arrays import ImagePreprocessor
 from .._inputs.columns import UNKNOWN
+from .._inputs.images import ImagePreprocessor
 from .._inputs.named import NamedPreprocessor
 from .._inputs.tables import TablePreprocessor
 from ..modules.wrapping import WrappedNetwork

@@ -15,14 +15,14 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from .._checks.data import label_index
+from .._checks.labels import label_index
 from .._checks.nesting import delegate
 from .._estimators.base import BaseCostSensitiveNet
 from .._estimators.bayes import BayesMinimumRiskClassifier
 from .._estimators.ensemble import CostSensitiveEnsembleClassifier
 from .._estimators.members import FoldMean
 from .._estimators.table_models import TableBoosting, TableLogistic
-from .._training.geometric_mean import SMALLEST
+from .._training.temperature import SMALLEST
 from ._converted import coded_rows, estimates, network_estimates, rows_of_steps
 from ._graph import MATRICES, Graph, GraphRows
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import ConfusionMatrixDisplay
 
-from .._checks.data import as_labels, label_index
-from ..costs._evaluation import decided, decisions_of, read_of_model, read_predictions
+from .._checks.labels import as_labels, label_index
+from ..costs._evaluation import decisions_of, predict_by_costs, read_of_model, read_predictions
 from ..costs._labels import own_classes
 from ._drawing import amount
 
@@ -88,7 +88,7 @@ class CostConfusionDisplay(ConfusionMatrixDisplay):
         given = cost, cost_matrix, sample_weight, cls.__name__
         estimator, X, costs = read_of_model(estimator, X, y, *given)
         of_samples: Any = {"cost": costs, "sample_weight": sample_weight}
-        y_pred = decided(estimator, X, costs if costs.is_known else None)
+        y_pred = predict_by_costs(estimator, X, costs if costs.is_known else None)
         labels: Any = {"classes": estimator.classes_, "decisions": decisions_of(estimator)}
         own = own_classes(costs, named=labels["decisions"] is not None)
         if own is not None:  # grades have the order of the costs instead of the alphabet

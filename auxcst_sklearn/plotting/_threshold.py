@@ -11,7 +11,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.classifiers import check_probability, probabilities
-from .._checks.data import check_row_order, shorten
+from .._checks.data import check_row_order
+from .._checks.labels import shorten
 from ..costs._evaluation import decisions_of, read_of_model, read_predictions
 from ..costs._problem import expected_cost
 from ._drawing import COLORS, amount, axes, draw_legend, share, tidy

@@ -24,12 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._training.geometric_mean import (
-    geometric_mean,
-    log_clipped,
-    mean_weights,
-    weights_if_better,
-)
+from auxcst_sklearn._training.geometric_mean import geometric_mean, mean_weights, weights_if_better
+from auxcst_sklearn._training.temperature import log_clipped
 from auxcst_sklearn.losses import BayesRisk, OneSided, Target
 from benchmarks.common.folders import RESULTS
 from benchmarks.common.provenance import provenance

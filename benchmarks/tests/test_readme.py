@@ -319,7 +319,7 @@ def test_what_expected_cost_saves():
         saved = quick_start.difference(f"boosting, {rival}", "boosting, expected cost")
         assert text.format(*saved) in words()
     saved = quick_start.difference("boosting, expected cost", "network")
-    assert "the network saves EUR {:.2f} ({:.2f} to {:.2f}) more".format(*saved) in words()
+    assert "The network saves EUR {:.2f} ({:.2f} to {:.2f}) more".format(*saved) in words()
 
 
 def test_the_ensemble_and_gradient_boosting():

@@ -89,7 +89,7 @@ def network():
 def costs():
     """Which costs do I have: the argument for each kind."""
     figure, ax = canvas(6.9, 4.5)
-    box(ax, 3.45, 4.05, 5.2, 0.6, "Do costs differ between rows of a class?", GREY, 13)
+    box(ax, 3.45, 4.05, 5.2, 0.6, "Do costs differ between samples of a class?", GREY, 13)
     box(ax, 1.15, 2.75, 2.1, 0.75, "No: a table\nof costs", BLUE, 13, "#f2f4f6")
     box(ax, 4.6, 2.75, 4.3, 0.75, "Yes. Are they known when deciding?", GREY, 13)
     kinds = [
@@ -103,13 +103,13 @@ def costs():
             3.5,
             GREEN,
             "#eef6ea",
-            "yes: cost= of fit,\npredict and score\n(n, K, K)\n\nthe amount\nof a payment",
+            "Yes: cost_matrix=\nfunction of X, or\ncost= of (n, K, K)\n\nthe amount\nof a payment",
         ),
         (
             5.75,
             ORANGE,
             "#fdf1e8",
-            "no: cost= of fit\nand score\n(n, K)\n\nthe outcome\nof a treatment",
+            "No: cost= of fit\nand score\n(n, K)\n\nthe outcome\nof a treatment",
         ),
     ]
     for x, color, fill, text in kinds:
@@ -211,15 +211,15 @@ def deep_tables():
 
     left, right, below = (
         {"ha": "right", "xytext": (-7, 6)},
-        {"xytext": (7, 6)},
-        {"xytext": (7, -14)},
+        {"xytext": (5, 6)},
+        {"ha": "right", "xytext": (-5, -24)},
     )
     names = {
         "ours: one network": ("one network", right),
-        "ours: default": ("network", below),
+        "ours: default": ("network", {"ha": "right", "xytext": (2, -42)}),
         "ours: ensemble": ("ensemble", right),
         "boosting, early stop": ("gradient boosting", left),
-        "boosting, temperature": ("gradient boosting,\ntemperature", left),
+        "boosting, temperature": ("gradient boosting,\ntemperature", below),
         "CatBoost": ("CatBoost", right),
         "RealMLP": ("RealMLP", right),
         "RealMLP, five folds": ("RealMLP,\nfive folds", right),
@@ -232,8 +232,8 @@ def deep_tables():
         at, ours = (geometric_mean(seconds), geometric_mean(cost)), method.startswith("ours")
         look = {"color": GREEN if ours else GREY, "marker": "o" if ours else "s"}
         ax.errorbar(*at, geometric_error(cost), capsize=3, ms=7, **look)
-        ax.annotate(name, at, textcoords="offset points", fontsize=10, **place)
-    ax.set(xscale="log", xlim=(0.02, 400), xlabel="CPU seconds of a fit (geometric mean)")
+        ax.annotate(name, at, textcoords="offset points", fontsize=9, **place)
+    ax.set(xscale="log", xlim=(0.01, 400), xlabel="CPU seconds of a fit (geometric mean)")
     ax.set_ylabel(f"mean cost / cost of {REFERENCE}\n(bars: standard errors over tables)")
     save(figure, "deep_tables")
 
@@ -259,7 +259,7 @@ def alphas():
         ax.set(title=title, xlabel="alpha", ylabel="mean test cost, MNIST")
         if folder == "sigmoid_sgd":
             ax.set_ylim(0.1, 0.25)
-            ax.text(0.03, 0.243, "5 and 8 layers\nat alpha 0: above 3", va="top", fontsize=10)
+            ax.text(0.16, 0.243, "5 and 8 layers\nat alpha 0: above 3", va="top", fontsize=10)
         ax.legend()
     save(figure, "alphas")
 

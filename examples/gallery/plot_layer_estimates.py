@@ -26,10 +26,12 @@ model = CostSensitiveAuxMLP(
 ).fit(X, y)
 
 # %%
-# Solid curves are the losses on the training rows, dashed ones those on the held-out rows. Held-out
-# curves that rise while the others fall would mean overfitting.
+# Solid curves are training losses, dashed ones validation losses. Validation losses that rise while
+# training losses fall would mean overfitting.
 display = LayerLossDisplay.from_estimator(model)
 display.ax_.set_yscale("log")
+display.ax_.yaxis.set_major_formatter("{x:g}")
+display.ax_.yaxis.set_minor_formatter("{x:g}")
 plt.show()
 
 # %%

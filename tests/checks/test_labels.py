@@ -5,7 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from auxcst_sklearn._checks.data import check_frame, check_labels, label_index
+from auxcst_sklearn._checks.data import check_frame
+from auxcst_sklearn._checks.labels import check_labels, label_index
 from auxcst_sklearn.costs import cost_vectors
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_mlp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import warnings
@@ -359,18 +360,48 @@ def test_the_function_of_fit_decides_until_the_next_fit():
 
 def test_a_file_in_another_process_decides_alike(tmp_path):
     X, y = payments()
+    expected = []
     for i, model in enumerate([rule(cost_matrix=of_amount), small_mlp(cost_matrix=of_amount)]):
         model.fit(X, y)
         joblib.dump((model, X), tmp_path / f"{i}.joblib")
-        expected = "".join(model.predict(X))
+        expected.append("".join(model.predict(X)))
         assert joblib.load(tmp_path / f"{i}.joblib")[0].score(X, y) == model.score(X, y)
-    code = "import sys, joblib\nfor f in sys.argv[1:]: m, X = joblib.load(f); out = m.predict(X)\n"
-    code += "print(''.join(out))"
+    code = (
+        "import sys, joblib\n"
+        "for f in sys.argv[1:]:\n"
+        "    m, X = joblib.load(f)\n"
+        "    print(''.join(m.predict(X)), 'torch' in sys.modules)"
+    )
     paths = [str(tmp_path / f"{i}.joblib") for i in range(2)]
     done = subprocess.run(
         [sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == expected
+    # The rule needs no torch, whatever comes after it.
+    assert done.stdout.splitlines() == [f"{expected[0]} False", f"{expected[1]} True"]
+
+
+@pytest.mark.parametrize("kind", ["rule", "network", "ensemble"])
+def test_a_file_decides_by_the_costs_that_its_module_has_now(kind, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def edit(divisor):
+        text = f"import {__name__} as t\ncosts = lambda X: t.costs_of(X[:, -1] / {divisor})\n"
+        text += "costs.__qualname__ = 'costs'\n"
+        (tmp_path / "prices.py").write_text(text, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, "prices", raising=False)
+        return importlib.import_module("prices").costs
+
+    X, y = payments()
+    old = edit(1)
+    joblib.dump(MODELS[kind](cost_matrix=old).fit(X, y), tmp_path / "model.joblib")
+    new = edit(8)
+    model = joblib.load(tmp_path / "model.joblib")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alert = model.predict(X)
+    np.testing.assert_array_equal(alert, model.predict(X, cost=new(X)))
+    assert (alert != model.predict(X, cost=old(X))).any()
 
 
 def test_a_file_for_other_programs_has_costs_as_input():

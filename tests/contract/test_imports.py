@@ -28,7 +28,10 @@ ORDER = [
 ]
 
 # What an estimator's file may import of its own folder.
-STEPS = {"base", "calibration", "decision", "export", "fit_steps", "parameters", "prediction"}
+STEPS = {
+    *("base", "bayes_decision", "calibration", "continuing", "decision", "export", "fit_steps"),
+    *("network_steps", "parameters", "prediction"),
+}
 BUILT_ON_OTHERS = {"members": {"table_models", "mlp"}, "ensemble": {"members"}}
 
 

@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import check_random_state
+from skorch.callbacks import Callback
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
@@ -374,3 +375,38 @@ def test_sparse_embeddings_have_no_weight_decay():
     assert decay[50, 16] == 0
     assert decay[16, 16] == 0.02
     model.set_params(weight_decay=0.3).partial_fit(X, y)
+
+
+class Counted(nn.Module):
+    """Counts how often it runs, whatever the instance."""
+
+    n_runs = 0
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 10)
+        )
+
+    def forward(self, x):
+        Counted.n_runs += 1
+        return self.layers(x)
+
+
+class NoteRuns(Callback):
+    """The number of runs before the first batch."""
+
+    def on_train_begin(self, net, **kwargs):
+        NoteRuns.n_before = Counted.n_runs
+
+
+def test_networks_alike_are_tried_once(digits):
+    X, y = digits[0].reshape(-1, 64), digits[1]
+    cost = np.random.default_rng(0).uniform(size=(len(y), 10))
+    n_before = set()
+    for n_networks, given in ((1, {}), (3, {}), (2, {"cost": cost})):
+        Counted.n_runs = 0
+        net(Counted, n_networks=n_networks, max_epochs=1, callbacks=[NoteRuns()]).fit(X, y, **given)
+        n_before.add(NoteRuns.n_before)
+
+    assert len(n_before) == 1

@@ -124,7 +124,7 @@ def test_costs_per_sample_need_a_cost_network_from_the_first_call_on(data, warm)
     squared = small_mlp(loss="squared", warm_start=True).fit(X, y)
     assert len(squared.set_params(loss="bayes_risk").fit(X, y, cost=cost).history_) == 6
     two_rows = small_mlp().partial_fit(X[:2], y[:2], classes=[0, 1, 2], cost=MATRIX[y[:2]])
-    assert two_rows.partial_fit(X, y, cost=cost).net_.criterion_.loss._n_cost_outputs(3) == 6
+    assert two_rows.partial_fit(X, y, cost=cost).net_.criterion_.loss.n_cost_outputs == 6
 
 
 @pytest.mark.parametrize("warm", [True, False])

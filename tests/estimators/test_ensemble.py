@@ -33,12 +33,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
 from auxcst_sklearn._estimators.table_models import TableBoosting
-from auxcst_sklearn._training.geometric_mean import (
-    geometric_mean,
-    log_clipped,
-    mean_weights,
-    shift_to_networks,
-)
+from auxcst_sklearn._training.geometric_mean import geometric_mean, mean_weights, shift_to_networks
+from auxcst_sklearn._training.temperature import log_clipped
 from auxcst_sklearn.metrics import cost_scorer
 from tests.factories import small_stack
 

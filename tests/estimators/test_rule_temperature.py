@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP
-from auxcst_sklearn._training.geometric_mean import HEATS
+from auxcst_sklearn._training.temperature import HEATS
 
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:900] / 16, Y[:900]

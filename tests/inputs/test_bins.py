@@ -122,7 +122,7 @@ def test_blocks_of_a_stream_keep_their_bins_where_they_were():
         model.partial_fit(X[part], y[part], classes=[0, 1])
         encoding = next(m for m in model.net_.module_.modules() if isinstance(m, PiecewiseLinear))
         edges = np.quantile(X[:1700, 0], np.linspace(0, 1, 17))
-        scaled = model._inputs.scaling.scaled(np.column_stack([edges, edges]))[:, 0]
+        scaled = model._inputs.scaling.scale_rows(np.column_stack([edges, edges]))[:, 0]
         np.testing.assert_allclose(encoding.center, scaled[:-1], rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(1 / encoding.factor, np.diff(scaled), rtol=1e-3)
 

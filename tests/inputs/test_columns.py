@@ -337,7 +337,8 @@ def test_columns_of_times_are_refused_with_a_recipe(kind, model):
 def test_objects_that_are_times_are_no_numbers(kind, model):
     make = pl.DataFrame if kind == "polars" else pd.DataFrame
     X = make({"x": np.arange(12), "day": OBJECTS_OF_TIMES[kind]})
-    with pytest.raises(TypeError, match="date|Timestamp"):
+    # With scikit-learn 1.6, boosting reads polars by the interchange protocol, without objects.
+    with pytest.raises((TypeError, ValueError), match="date|Timestamp|data type Object"):
         OF_TABLES[model]().fit(X, Y)
 
 

@@ -9,7 +9,7 @@ from skorch.callbacks import Callback
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
-from auxcst_sklearn._inputs.arrays import resolve_image_shape
+from auxcst_sklearn._inputs.images import resolve_image_shape
 from tests.factories import small_cnn
 
 
@@ -201,7 +201,7 @@ def test_features_of_rows_are_counted_as_everywhere(pixels, y):
 def test_a_batch_to_predict_holds_a_bounded_number_of_values(pixels, y):
     estimator = small().fit(pixels, y)
 
-    assert estimator.net_.predict_rows == 2**19 // 48
+    assert estimator.net_.iterator_valid__batch_size == 2**19 // 48
     smaller = small(net_params={"iterator_valid__batch_size": 7}).fit(pixels, y)
     expected = estimator.predict_cost(pixels)
     np.testing.assert_allclose(smaller.predict_cost(pixels), expected, rtol=1e-5)

@@ -128,7 +128,7 @@ def test_a_code_for_missing_values_does_not_determine_the_scale(share, which):
 
     assert scaling.heavy.all()
     np.testing.assert_allclose(scaling.scale, 1, atol=0.6)
-    np.testing.assert_allclose(scaling.scaled(np.full((1, 4), -999.0)), -10, rtol=1e-3)
+    np.testing.assert_allclose(scaling.scale_rows(np.full((1, 4), -999.0)), -10, rtol=1e-3)
 
 
 def test_values_beside_a_code_for_missing_ones_are_learnt():

@@ -73,7 +73,7 @@ def test_a_column_whose_few_values_are_not_sampled_has_their_mean():
     X = np.full((20 * MOST_SAMPLED, 1), np.nan)
     X[8] = 5.0
     found = FeatureStatistics().update(X)
-    assert np.isnan(found.sample.rows).all()
+    assert np.isnan(found.some_rows.rows).all()
     assert (found.quantiles == 5).all()
 
 

@@ -6,7 +6,7 @@ from sklearn.datasets import make_classification
 from auxcst_sklearn import CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn.costs._problem import Problem
 from auxcst_sklearn.losses import BayesRisk, Target
-from auxcst_sklearn.losses._bayes_risk import SampleRisk
+from auxcst_sklearn.losses._sample_risk import SampleRisk, for_sample_costs
 from auxcst_sklearn.metrics import mean_cost
 from tests.losses.formulas import softmax
 
@@ -23,9 +23,9 @@ def problem():
     return cost, label, random.uniform(0.5, 2, size=20)
 
 
-def of_samples(loss, cost, label, weight=None, **more):
+def of_samples(loss, cost, label, weight=None, *, stream=False):
     """The loss for these costs of samples."""
-    return loss._for_sample_costs(problem_of(cost, label, weight), **more)
+    return for_sample_costs(loss, problem_of(cost, label, weight), stream=stream)
 
 
 def problem_of(cost, label, weight=None):
@@ -100,7 +100,7 @@ def test_estimate_agrees_with_an_independent_computation(problem, monkeypatch):
     found = loss.class_costs(torch.from_numpy(outputs))
     np.testing.assert_allclose(found.numpy(), matrices, rtol=1e-12)
     for size in (2**20, 40):
-        monkeypatch.setattr("auxcst_sklearn.losses._bayes_risk.LARGEST_TABLE", size)
+        monkeypatch.setattr("auxcst_sklearn.losses._sample_risk.LARGEST_TABLE", size)
         found = loss.to_cost(torch.from_numpy(outputs), None)
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
@@ -228,7 +228,7 @@ def test_factors_stay_those_of_the_means_that_they_were_learnt_for():
     loss = of_samples(BayesRisk(), cost, np.array([0, 0, 1]))
 
     more = np.array([[0.0, 9, 9], [5, 0, 7], [1, 2, 0]])
-    later = loss._for_more_samples(problem_of(more, np.arange(3)))
+    later = loss.with_samples(problem_of(more, np.arange(3)), stream=False)
 
     # The zeros of class 1 and all of class 2, which had no example, are new.
     np.testing.assert_allclose(later.above.numpy(), [[0, 2, 3], [2, 0, 7], [1, 2, 0]])
@@ -241,11 +241,11 @@ def test_in_a_stream_the_means_are_those_of_all_samples():
     cost, label = random.uniform(size=(40, 3)), random.integers(3, size=40)
     blocks = [slice(3), slice(3, 10), slice(10, 40)]
     whole = problem_of(cost, label)
-    first, *others = (whole.part(np.r_[block]) for block in blocks)
+    first, *others = (whole.take(np.r_[block]) for block in blocks)
 
-    loss = BayesRisk()._for_sample_costs(first, stream=True)
+    loss = for_sample_costs(BayesRisk(), first, stream=True)
     for costs in others:
-        loss = loss._for_more_samples(costs, stream=True)
+        loss = loss.with_samples(costs, stream=True)
 
     whole = of_samples(BayesRisk(), cost, label)
     torch.testing.assert_close(loss.above, whole.above)
@@ -258,7 +258,7 @@ def test_another_unit_rescales_the_means(problem):
     outputs = torch.randn(20, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     loss = of_samples(BayesRisk(), cost, label)
 
-    found = loss._rescaled(3.0, 7.0).to_cost(outputs, None)
+    found = loss.in_unit(3.0, 7.0).to_cost(outputs, None)
 
     torch.testing.assert_close(found, 3 * loss.to_cost(outputs, None) + 7)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
-from auxcst_sklearn._training.geometric_mean import HEATS, PRIOR_ROWS
+from auxcst_sklearn._training.temperature import HEATS, PRIOR_ROWS
 
 
 def numpy_temperature(logits, y, costs, weight, *, smoothing=0.0, prior_rows=PRIOR_ROWS):

@@ -48,7 +48,7 @@ def test_batches_do_not_depend_on_how_many_are_gathered_at_once(monkeypatch, n_b
 
 def test_batches_of_a_stack_hold_those_of_every_set():
     rows = make_rows(weight=np.arange(1.0, 7))
-    sets = [rows.part(np.array([0, 1, 2, 3])), rows.part(np.array([5, 4, 3, 0]))]
+    sets = [rows.take(np.array([0, 1, 2, 3])), rows.take(np.array([5, 4, 3, 0]))]
 
     stacked = Batches(sets, 2)
 

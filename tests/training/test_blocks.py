@@ -6,7 +6,7 @@ from auxcst_sklearn._checks import lazy_rows
 from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches, BlockBatches, Rows
 from auxcst_sklearn._training.folds import sampled_folds
-from auxcst_sklearn._training.runtime import Processes
+from auxcst_sklearn._training.processes import Processes
 from tests.factories import training_set
 
 N, D = 1000, 3

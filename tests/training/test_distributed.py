@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxcst_sklearn._training.runtime import ALONE, distributed_fit, processes
+from auxcst_sklearn._training.processes import ALONE, distributed_fit, processes
 from tests.training import ranks
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,8 @@ from torch import nn
 
 from auxcst_sklearn._training import net as net_module
 from auxcst_sklearn._training import plan as plan_module
-from auxcst_sklearn._training.runtime import Processes, largest_output
+from auxcst_sklearn._training.devices import largest_output
+from auxcst_sklearn._training.processes import Processes
 from auxcst_sklearn.costs._problem import Problem
 from tests.factories import small_cnn, small_mlp
 
@@ -81,8 +82,8 @@ def test_a_number_of_samples_at_once_that_the_user_set_stays_on_any_device(data)
     for model, may_grow in ((usual, True), (given, False)):
         net = pickle.loads(pickle.dumps(model.fit(*data))).net_
         assert net.may_grow is may_grow
-        assert net.copied().may_grow is may_grow
-    assert net.predict_rows == 7
+        assert net.copy_for_training().may_grow is may_grow
+    assert net.iterator_valid__batch_size == 7
 
 
 def test_more_processes_than_gpus_are_an_error_in_one_sentence(monkeypatch):
@@ -107,7 +108,7 @@ def test_batches_that_grow_with_the_memory_predict_alike(monkeypatch):
 
     p = larger.predict_proba(X)
 
-    assert larger.net_.predict_rows == 20
+    assert larger.net_.iterator_valid__batch_size == 20
     np.testing.assert_allclose(p, usual.predict_proba(X), atol=1e-6)
     assert larger.history_[0]["valid_loss"] == pytest.approx(usual.history_[0]["valid_loss"])
     assert sizes == [4, 256, 44]  # of which the first tells how many there is memory for

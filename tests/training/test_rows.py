@@ -5,9 +5,9 @@ from scipy import sparse
 
 from auxcst_sklearn._checks.lazy_rows import LazyRows
 from auxcst_sklearn._training import batches as batches_module
-from auxcst_sklearn._training import runtime
+from auxcst_sklearn._training import devices
 from auxcst_sklearn._training.batches import Batches
-from auxcst_sklearn._training.runtime import as_tensor
+from auxcst_sklearn._training.devices import as_tensor
 from tests.training.few_rows import COST, LABEL, MATRIX, X, make_rows, order
 
 
@@ -49,7 +49,7 @@ def test_arrays_with_negative_strides_are_copied():
 
 def test_a_part_holds_the_rows_of_its_index_and_copies_none():
     rows = make_rows()
-    part = rows.part(np.array([5, 1, 2]))
+    part = rows.take(np.array([5, 1, 2]))
 
     assert part.X is rows.X
     assert (len(rows), len(part)) == (6, 3)
@@ -76,12 +76,12 @@ def test_rows_that_do_not_fit_on_the_device_are_brought_there_batch_by_batch(mon
 def test_half_of_the_free_memory_of_a_gpu_is_for_the_training_set():
     free, _ = torch.cuda.mem_get_info()
 
-    assert runtime.has_room("cuda", free // 4)
-    assert not runtime.has_room("cuda", free)
+    assert devices.has_room("cuda", free // 4)
+    assert not devices.has_room("cuda", free)
 
 
 def test_the_memory_of_the_computer_has_room_for_what_is_already_there():
-    assert runtime.has_room("cpu", 10**15)
+    assert devices.has_room("cpu", 10**15)
 
 
 @pytest.mark.parametrize("kind", [LazyRows, sparse.csr_array])

@@ -1,6 +1,6 @@
 import torch
 
-from auxcst_sklearn._training.runtime import seeded
+from auxcst_sklearn._training.torch_modes import seeded
 
 
 def test_a_seed_counts_within_its_context_only():

@@ -7,8 +7,8 @@ from scipy.special import log_softmax, softmax
 
 from auxcst_sklearn._estimators.fit_steps import build, make_net, plan_training, prepare, validate
 from auxcst_sklearn._training.folds import folds
-from auxcst_sklearn._training.geometric_mean import PRIOR_ROWS
 from auxcst_sklearn._training.loop import STOP_TEMPERATURES, Training
+from auxcst_sklearn._training.temperature import PRIOR_ROWS
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import small_mlp, small_stack
 from tests.training.temperatures import numpy_temperature

@@ -7,8 +7,8 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import train_test_split
 
 from auxcst_sklearn._training.batches import Rows
-from auxcst_sklearn._training.geometric_mean import PRIOR_ROWS
-from auxcst_sklearn._training.temperature import learn_temperature
+from auxcst_sklearn._training.calibration import learn_temperature
+from auxcst_sklearn._training.temperature import PRIOR_ROWS
 from auxcst_sklearn.costs import ordinal_cost_matrix
 from auxcst_sklearn.losses import CrossEntropy
 from auxcst_sklearn.metrics import mean_cost

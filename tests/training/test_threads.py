@@ -21,12 +21,9 @@ from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP
 from auxcst_sklearn._estimators.table_models import TableBoosting
-from auxcst_sklearn._training.geometric_mean import one_blas_thread
-from auxcst_sklearn._training.runtime import (
-    FEWEST_MULTIPLICATIONS,
-    multiplications_per_row,
-    thread_limit,
-)
+from auxcst_sklearn._training.devices import multiplications_per_row
+from auxcst_sklearn._training.threads import one_blas_thread
+from auxcst_sklearn._training.torch_modes import FEWEST_MULTIPLICATIONS, thread_limit
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import QUICK, small_mlp
 
@@ -93,7 +90,7 @@ def test_a_second_python_thread_gets_one_and_leaves_the_first_alone():
 WITH_VARIABLE = """
 import os, sys, threading, torch
 from multiprocessing import get_context
-from auxcst_sklearn._training.runtime import thread_limit
+from auxcst_sklearn._training.torch_modes import thread_limit
 
 def note(multiplications=1e9):
     with thread_limit(multiplications):

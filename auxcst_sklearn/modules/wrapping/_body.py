@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..._checks.calls import warn
-from .._network import copy_of
+from .._network import UNLIKE, copy_of
 from ._listener import Call, describe
 from ._tracing import Trace
 
@@ -69,14 +69,14 @@ def is_trained(module: nn.Module) -> bool:
     the root of 1 / (inputs of a neuron), as torch draws them. Other weights say nothing: they may
     have any distribution. Nor do running means: a constructor may have run the module.
     """
-    for part in module.modules():
-        weight, bias = getattr(part, "weight", None), getattr(part, "bias", None)
+    for layer in module.modules():
+        weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
         if not isinstance(weight, Tensor) or is_lazy(weight):
             continue
-        if weight.dim() < 2 and "norm" in type(part).__name__.lower():
+        if weight.dim() < 2 and "norm" in type(layer).__name__.lower():
             if _varies(weight) or (isinstance(bias, Tensor) and bool(bias.any())):
                 return True
-        elif isinstance(bias, Tensor) and isinstance(part, LAYERS):
+        elif isinstance(bias, Tensor) and isinstance(layer, LAYERS):
             largest_drawn = 1.001 * weight[0].numel() ** -0.5
             if _varies(bias) and bool(bias.abs().max() > largest_drawn):
                 return True
@@ -90,14 +90,14 @@ def _varies(values: Tensor) -> bool:
 # ------------------------------------------------------------------------ the output layer
 
 
-def without_output_layer(module: nn.Module, example: Example) -> nn.Module:
-    """Replace the output layer, and a softmax layer after it, by identities.
+def without_output_layer(module: nn.Module, example: Example) -> tuple[nn.Module, list[str]]:
+    """Replace the output layer, and a softmax layer after it, by identities, at some positions.
 
     The output layer is the last ``nn.Linear`` of whose rows the output is a selection or a mean.
     """
     if isinstance(module, nn.Linear):
-        return nn.Identity()
-    trace = Trace(module, example)
+        return nn.Identity(), [""]
+    trace, removed = Trace(module, example), list[str]()
     if trace.output is None:
         raise TypeError(
             f"{type(module).__name__} returns {describe(trace.returned)}; expected a tensor, an "
@@ -105,17 +105,16 @@ def without_output_layer(module: nn.Module, example: Example) -> nn.Module:
             "whose forward returns the output of its last nn.Linear."
         )
     if (softmax := _last_part(trace, (nn.Softmax, nn.LogSoftmax))) is not None:
-        _remove(module, softmax)
+        removed += _remove(module, softmax)
         trace = Trace(module, example)
     if trace.output is not None and trace.output.dim() == 2:
         linear = _last_part(trace, nn.Linear)
         if linear is not None and trace.runs(linear) == 1:
-            _remove(module, linear)
-            return module
+            return module, removed + _remove(module, linear)
         has_rows = isinstance(example, Tensor | dict)
         rows = example if has_rows else random_rows(example, trace.dtype, N_TRIED)
-        if _remove_selected(module, trace, rows):
-            return module
+        if positions := _remove_selected(module, trace, rows):
+            return module, removed + positions
     raise ValueError(
         f"{type(module).__name__} does not end with an nn.Linear that gives one row per example; "
         f"it returned {describe(trace.output)}. Leave out what follows the last nn.Linear in its "
@@ -124,24 +123,29 @@ def without_output_layer(module: nn.Module, example: Example) -> nn.Module:
     )
 
 
-def _remove_selected(module: nn.Module, trace: Trace, rows: Example) -> bool:
-    """Remove the last linear layer that can as well be applied to the rows that are selected."""
+def _remove_selected(module: nn.Module, trace: Trace, rows: Example) -> list[str]:
+    """Remove the last linear layer that can as well be applied to the rows that are selected.
+
+    Returns its positions; none without such a layer.
+    """
     parts = dict(module.named_modules())
     linears = [path for path, _ in trace.calls if isinstance(parts.get(path), nn.Linear)]
     expected = Trace(module, rows).output
     for path in dict.fromkeys(reversed(linears)):
         linear = parts[path]
+        # As in the last token of a language model: Linear(x)[:, -1] equals Linear(x[:, -1]), so
+        # that the layer can be taken away, and applied to what the rest of the module selects.
         positions = _remove(module, path)
         try:
             output = Trace(module, rows).output
             with torch.no_grad():
                 if output is not None and output.dim() == 2 and close(linear(output), expected):
-                    return True
+                    return positions
         except (RuntimeError, ValueError):  # the rest of the module needs this layer
             pass
         for position in positions:
             module.set_submodule(position, linear)
-    return False
+    return []
 
 
 def random_rows(shape: Any, dtype: torch.dtype, n_rows: int) -> Tensor:
@@ -159,6 +163,20 @@ def _remove(module: nn.Module, path: str) -> list[str]:
     for alias in positions:
         module.set_submodule(alias, nn.Identity())
     return positions
+
+
+def without_layers(module: nn.Module, positions: Sequence[str], example: Example) -> nn.Module:
+    """Replace the layers at the positions that another module of this architecture has lost."""
+    if any(map(is_lazy, chain(module.parameters(), module.buffers()))):
+        Trace(module, example)  # gives them shapes
+    if [*positions] == [""]:
+        return nn.Identity()
+    try:
+        for position in positions:
+            module.set_submodule(position, nn.Identity())
+    except AttributeError as error:
+        raise ValueError(UNLIKE) from error
+    return module
 
 
 def _last_part(trace: Trace, kinds: type | tuple[type, ...]) -> str | None:

@@ -39,6 +39,8 @@ def hidden_layers(trace: Trace) -> list[Call]:
 
 def _ends(trace: Trace, last: int) -> list[int]:
     """Steps that end the hidden layers up to a step, 0 for none; the last may not be complete."""
+    # Of Linear, ReLU, Dropout, Linear, ReLU the layers end at both ReLUs: weights begin a layer,
+    # and the last activation or join before the next weights ends it.
     ends, begun, before = [0], False, 0
     for index in _on_every_path(trace, last):
         if any(step.has_weights for step in trace.steps[before + 1 : index + 1]):
@@ -66,6 +68,9 @@ def _has_no_layer(block: Call, calls: list[Call]) -> bool:
 
 def _on_every_path(trace: Trace, last: int) -> list[int]:
     """Steps that are on every path of data from the input to another step."""
+    # Steps count from the input, 0, to the output. `farthest` has the last step that needs the
+    # output of each. A step is on every path if no earlier step is needed beyond it: of a residual
+    # block x + f(x), the sum is, and the steps of f are not, because x is needed beyond them.
     steps = trace.steps
     farthest = {last: last}  # of each step, the last one that needs its output
     for index in range(last, 0, -1):

@@ -110,10 +110,12 @@ class Trace:
         self.calls: dict[Call, Any] = {}
         self.steps = [Step("input", set(), has_weights=False, is_data=False, is_raw=True)]
         self._versions: dict[Call, int | None] = {}
-        self._step_of = {id(part): 0 for part in given}
-        self._inputs = {id(part): {i} for i, part in enumerate(given)}
+        self._step_of = {id(x): 0 for x in given}
+        self._inputs = {id(x): {i} for i, x in enumerate(given)}
         self.touched = set[int]()  # inputs that weights or sums have touched
         self._axes: dict[int, int] = {}
+        # Tensors are told apart by their ids: `_step_of` has the number of the step that computed
+        # each.
         weights = [*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())]
         self._weights = {*map(id, weights)}
         self._kept = [*given, *weights]  # while they exist, no other tensor gets their ids
@@ -155,13 +157,15 @@ class Trace:
             if is_weight:  # such as its transpose
                 self._keep(output, self._weights.add)
             return
+        # A product with a matrix of weights makes data; adding a bias, or a scale of one value,
+        # does not.
         weighs = any(x.dim() > 1 and id(x) in self._weights for x in taken)
         parents = {self._step_of[id(x)] for x in data}
         is_data = weighs or any(self.steps[parent].is_data for parent in parents)
         raw = [x for x in data if x.is_floating_point() and self.steps[self._step_of[id(x)]].is_raw]
         inputs = set[int]().union(*(self._inputs[id(x)] for x in data))
         raw_inputs = set[int]().union(*(self._inputs[id(x)] for x in raw))
-        name = call[0].rpartition(".")[2].removesuffix("()")
+        name = call[0].rpartition(".")[2].removesuffix("()")  # "layer1.0.relu()" is "relu"
         index = len(self.steps)
         self._keep(output, lambda key: self._step_of.__setitem__(key, index))
         self._keep(output, lambda key: self._inputs.__setitem__(key, inputs))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from math import prod
 from typing import Any
 
 import torch
@@ -12,23 +11,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
 
-from ..._checks.calls import error_context
+from .._heads import CostHead
 from .._images import ImageLayer, RandomFlipShift
-from .._layers import CostHead, HeadInput, SeededModule, n_window_means
-from .._named_rows import MASK, NamedRows
+from .._layers import SeededModule
+from .._named_rows import NamedRows
 from .._network import AuxNetwork
-from ._body import Example, check_rows_apart, close, random_rows, without_output_layer
-from ._listener import Call, Recorder, describe, first_tensor, run
-from ._tracing import Trace
+from ._architecture import Architecture, check_images_apart, example_of, trace_of
+from ._body import check_rows_apart, close, without_layers, without_output_layer
+from ._listener import Recorder, describe, first_tensor, run
 
 # Fewer input channels do not fill a vector register of AVX-512.
 FEW_CHANNELS = 16
 # Smaller weights may be gates that training opens.
 NEAR_ZERO = 1e-4
-# Heads that read all values of feature maps have at most this share of the multiplications of the
-# module, and at most this many weights (8 MB). Means of windows bring larger heads below it.
-HEADS_SHARE, HEADS_WEIGHTS = 0.2, 2**21
-
 # Dropouts take no generator; the others would, if their callers passed one.
 _DROPOUTS = {
     F.dropout: False,
@@ -51,8 +46,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
     The module is modified: identities replace its output layer, and a softmax layer after it, so
     that the input of `output` is the last hidden layer. Pass a copy to keep the original. It takes
-    floats, or else int64; or, from `NamedRows`, arrays by name. It is tried on some `rows`. A
-    submodule named in `hidden_layers` may return any tensor with a row per example.
+    floats, or else int64; or, from `NamedRows`, arrays by name. It is tried on some `rows`, unless
+    it is `like` another network. A submodule named in `hidden_layers` may return any tensor with a
+    row per example.
     """
 
     def __init__(
@@ -62,9 +58,10 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         n_classes: int,
         *,
         hidden_layers: Sequence[str],
-        head_input: HeadInput = "auto",
+        head_input: str | Callable[[Tensor, Any], Tensor] = "auto",
         head_gradient: float | None = None,
         rows: Tensor | None = None,
+        like: WrappedNetwork | None = None,
     ) -> None:
         super().__init__()
         self.inputs = inputs
@@ -74,40 +71,26 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         example = example_of(inputs, rows)
         # The output layer becomes an identity, so that the module returns the last hidden layer,
         # which the new output layer reads.
-        self.body = without_output_layer(module, example)
-        replaced = (
-            f"The last nn.Linear of {type(module).__name__} is replaced by an identity, so that "
-            "its forward must neither read attributes of this layer nor compute with its outputs"
-        )
-        with error_context(replaced):
-            trace = Trace(self.body, example)
-        self.hidden_layers = tuple(hidden_layers)
-        self._calls = [trace.find(name) for name in hidden_layers]
+        if like is None:
+            self.body, removed = without_output_layer(module, example)
+            trace = trace_of(self.body, example, type(module).__name__)
+            budget = n_classes, head_input, head_gradient
+            self.architecture = Architecture.of(trace, removed, hidden_layers, *budget)
+        else:
+            self.body = without_layers(module, like.architecture.removed, example)
+            known = like.architecture
+            self.architecture = known if hidden_layers else known.without_heads()
         self._stays_contiguous = any(map(_needs_contiguous_rows, self.body.modules()))
         self._order_memory()
-        if isinstance(inputs, ImageLayer):
-            two = example.to(trace.dtype) if isinstance(example, Tensor) else None
-            # Two equal rows could not show that a module mixes the rows of a batch.
-            if two is None or torch.equal(two[0], two[-1]):
-                two = random_rows(inputs.out_shape, trace.dtype, 2)
-            check_rows_apart(self.body, two, [two[:1], two[1:]], self._calls)
-            inputs.integers = not trace.dtype.is_floating_point
-        runs = {path: trace.runs(path) for path, _ in self._calls}
-        overwritten = {call[0] for call in self._calls if trace.was_overwritten(call)}
+        if like is None and isinstance(inputs, ImageLayer):
+            check_images_apart(self.body, inputs, example, trace, self.architecture.calls)
         # Heads are initialised last, so that the other weights are the same with and without heads.
-        features: Any = trace.output
-        self.output = CostHead(features.shape[1:], n_classes, "flatten")
-        self.heads = nn.ModuleDict()
-        n_weights = min(HEADS_SHARE * trace.n_multiplications, HEADS_WEIGHTS)
-        n_features = int(n_weights / max(1, len(self._calls)) / n_classes)  # of each head
-        gradients = [0.0]
-        for i, call in enumerate(self._calls, start=1):
-            reads = _head_reads(trace, call, head_input, head_gradient, n_features)
-            self.heads[f"hidden{i}"] = head = CostHead(n_classes=n_classes, **reads)
-            gradients.append(head.gradient)
-        self.head_gradient = max(gradients)
-        self._recorder = Recorder(runs, overwritten)
-        if isinstance(inputs, NamedRows) and rows is not None:
+        self.output = CostHead(self.architecture.features, n_classes, "flatten")
+        heads = [CostHead(n_classes=n_classes, **reads) for reads in self.architecture.heads]
+        self.heads = nn.ModuleDict({f"hidden{i}": head for i, head in enumerate(heads, start=1)})
+        self.head_gradient = max([0.0, *(head.gradient for head in heads)])
+        self._recorder = Recorder(self.architecture.runs, {*self.architecture.overwritten})
+        if like is None and isinstance(inputs, NamedRows) and rows is not None:
             self._check_named_rows(inputs, rows)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -119,9 +102,9 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
         Rounding depends on the order, so that a loaded network needs the order of its training.
         """
-        for part in self.body.modules():
-            if isinstance(part, nn.Conv2d) and not self._stays_contiguous:
-                part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        for layer in self.body.modules():
+            if isinstance(layer, nn.Conv2d) and not self._stays_contiguous:
+                layer.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def _check_named_rows(self, inputs: NamedRows, rows: Tensor) -> None:
         """Check that rows are apart; a module whose outputs depend on padding gets all of it.
@@ -130,7 +113,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         module is tried with all of these axes cut, and then with the first ones.
         """
         alone = [row.unsqueeze(0) for row in rows]
-        check_rows_apart(self.body, inputs(rows), [*map(inputs, alone)], self._calls)
+        check_rows_apart(self.body, inputs(rows), [*map(inputs, alone)], self.architecture.calls)
         if not inputs.layout.masks:
             return
         every = inputs.layout
@@ -146,7 +129,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         """Whether the outputs of rows stay the same if each is cut to its length."""
         # Rows of one token are also tried: a maximum over positions reads padding only in short
         # rows.
-        rows, inputs.is_cut = torch.cat([rows, inputs.shortened(rows)]), False
+        rows, inputs.is_cut = torch.cat([rows, inputs.shorten(rows)]), False
         # Gates that start at zero would hide that a module reads padding, until training opens
         # them.
         with torch.no_grad(), torch.random.fork_rng(devices=[]), open_gates(self.body):
@@ -162,7 +145,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers that have a head, first hidden layer to output."""
-        return (*self.hidden_layers, "output")
+        return (*self.architecture.hidden_layers, "output")
 
     def lengths(self, X: Any) -> Tensor | None:
         """Lengths of rows, by which a batch is cut; None if it is not."""
@@ -178,7 +161,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
 
         A head whose layer did not run, as with LayerDrop, returns its bias, without a gradient.
         """
-        named = zip(self.hidden_layers, self._calls, self.heads.values())
+        named = zip(self.architecture.hidden_layers, self.architecture.calls, self.heads.values())
         heads = {call: head for name, call, head in named if among is None or name in among}
         with self.hidden_precision(x), self._draws():
             own = self._own(x)
@@ -218,12 +201,12 @@ class WrappedNetwork(SeededModule, AuxNetwork):
     def train(self, mode: bool = True) -> WrappedNetwork:
         """Switch between training and evaluation; frozen parts always evaluate."""
         super().train(mode)
-        for part in self.body.modules():
+        for layer in self.body.modules():
             # Otherwise the running statistics of a frozen normalisation would drift with the
             # batches.
-            trained = [parameter.requires_grad for parameter in part.parameters()]
+            trained = [parameter.requires_grad for parameter in layer.parameters()]
             if trained and not any(trained):
-                part.eval()
+                layer.eval()
         return self
 
 
@@ -278,58 +261,6 @@ def open_gates(module: nn.Module) -> Iterator[None]:
     finally:
         for parameter, value in changed:
             parameter.copy_(value)
-
-
-def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
-    """What a module is tried on: some rows as it gets them, or without rows zeros of a shape."""
-    if rows is None:
-        assert isinstance(inputs, ImageLayer)
-        return inputs.out_shape
-    training = inputs.training
-    example: Example = inputs.eval()(rows)
-    inputs.train(training)
-    return example
-
-
-def _head_reads(
-    trace: Trace, call: Call, head_input: HeadInput, gradient: float | None, n_features: int
-) -> dict[str, Any]:
-    """Arguments of the head of a hidden layer: what it reads, and the gradient that it sends.
-
-    "auto" reads all values of the feature maps of images, as the paper does, because their mean
-    says next to nothing about the class in the first layers. Above `n_features`, it reads means of
-    windows, as small as possible. Of sequences, of maps that are too large even so, and where a
-    mask leaves the number of steps free, it reads the mean. Such a head sends no gradient into the
-    module, which would otherwise learn features whose mean separates the classes. Maps of one
-    position are vectors.
-    """
-    layer: Any = trace.tensor(call)
-    shape, axis = layer.shape[1:], trace.axis(call)
-    reads = {"shape": shape, "axis": axis, "gradient": 1.0 if gradient is None else gradient}
-    if callable(head_input):
-        in_features = _n_features(head_input(layer, trace.given))
-        return {**reads, "head_input": head_input, "in_features": in_features}
-    if head_input != "auto":
-        return {**reads, "head_input": head_input}
-    has_steps = isinstance(trace.given, dict) and MASK in trace.given
-    if prod(shape) == shape[axis % (len(shape) + 1) - 1] and not has_steps:
-        return {**reads, "head_input": "mean"}
-    if axis == 1 and len(shape) > 2 and gradient != 0 and not has_steps:
-        for window in range(1, max(shape[1:])):
-            if n_window_means(shape, window) <= n_features:
-                return {**reads, "head_input": "flatten", "window": window}
-    if gradient is None and len(shape) > 1:
-        reads["gradient"] = 0.0
-    return {**reads, "head_input": "mean"}
-
-
-def _n_features(features: Any) -> int:
-    if not isinstance(features, Tensor) or features.dim() != 2:
-        raise ValueError(
-            f"head_input returns {describe(features)}; expected features (n_samples, n_features), "
-            "a function of the output of a layer and of the inputs of the module."
-        )
-    return features.shape[1]
 
 
 class SeededDraws(TorchFunctionMode):

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxNet
+from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
+from auxcst_sklearn.modules._heads import FlattenInput, MeanInput
 from auxcst_sklearn.onnx import to_onnx
 from tests.modules.nets import dress
 
@@ -81,11 +82,15 @@ def test_wide_heads_stay_within_their_budget(widths, shape, n_classes):
     heads = [*network.heads.values()]
 
     assert len(heads) == len(widths) - 1
-    read_more_than_means = [head for head in heads if head.head_input == "flatten"]
+    read_more_than_means = [head for head in heads if isinstance(head.reads, FlattenInput)]
     assert sum(head.weight.numel() for head in read_more_than_means) <= most
     for head in read_more_than_means:  # finer windows would be too many
-        finer = [-(-side // (head.window - 1)) for side in shape[1:]] if head.window > 1 else [0]
-        assert prod(finer) * widths[0] * n_classes * len(heads) > most or head.window == 1
+        finer = (
+            [-(-side // (head.reads.window - 1)) for side in shape[1:]]
+            if head.reads.window > 1
+            else [0]
+        )
+        assert prod(finer) * widths[0] * n_classes * len(heads) > most or head.reads.window == 1
     assert all(torch.isfinite(r).all() for r in network.forward_heads(torch.randn(2, *shape)))
 
 
@@ -94,7 +99,7 @@ def test_means_of_windows_agree_with_an_independent_computation():
     head = network.heads["hidden1"]
     x = torch.randn(4, 3, 13, 9)
     maps = network.body[1](network.body[0](x)).detach().double().numpy()
-    w = head.window
+    w = head.reads.window
     assert 1 < w < 13
 
     corners = [(i, j) for i in range(0, 13, w) for j in range(0, 9, w)]
@@ -114,7 +119,7 @@ def test_files_and_modules_compute_means_of_windows():
     known = {"max_epochs": 3, "random_state": 0, "n_networks": 1, "device": "cpu"}
     model = CostSensitiveAuxNet(wide_output, **known).fit(X, y)
     head = model.net_.module_.networks[0].heads["hidden1"]
-    assert head.window > 1
+    assert head.reads.window > 1
     assert model.head_weights_[0] > 0
 
     session = onnxruntime.InferenceSession(to_onnx(model, X[:20]).SerializeToString())
@@ -182,7 +187,8 @@ def test_networks_on_sequences_take_every_length(d, pretrained):
     longer, labels = spectra(30, 28)
     known = {"module__d": d, "max_epochs": 2, "n_networks": 1, "alpha": 1.0, "random_state": 0}
     model = CostSensitiveAuxNet(Spectra, pretrained=pretrained, **known).fit(X, y)
-    assert {head.head_input for head in model.net_.module_.networks[0].heads.values()} == {"mean"}
+    heads = model.net_.module_.networks[0].heads.values()
+    assert {type(head.reads) for head in heads} == {MeanInput}
     assert bool(model.net_.module_.head_gradient) is False
     assert model.predict(longer).shape == (30,)
     assert [p.shape for p in model.staged_predict(longer)] == [(30,)] * 3
@@ -196,3 +202,36 @@ def test_networks_on_sequences_take_every_length(d, pretrained):
     for one, other in zip(model.staged_predict(X), model.staged_predict(lengthened(X, 7))):
         np.testing.assert_array_equal(one, other)
     model.partial_fit(longer, labels)
+
+
+class Attention(nn.Module):
+    """A weighted mean of the positions of feature maps."""
+
+    def __init__(self, n_maps):
+        super().__init__()
+        self.score = nn.Linear(n_maps, 1)
+
+    def forward(self, x, inputs):
+        positions = x.flatten(2).mT
+        return (self.score(positions).softmax(dim=1) * positions).sum(dim=1)
+
+
+def test_each_head_trains_a_copy_of_a_module_that_reads_its_layer():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 1, 8, 8)).astype(np.float32), rng.integers(3, size=40)
+    torch.manual_seed(0)
+    attention = Attention(4)
+    before = attention.score.weight.detach().clone()
+    given = {"channels": (4, 4), "n_networks": 2, "max_epochs": 2, "random_state": 0}
+
+    model = CostSensitiveAuxCNN(head_input=attention, **given).fit(X, y)
+
+    heads = [*model.net_.module_.networks[0].heads.values()]
+    heads += model.net_.module_.networks[1].heads.values()
+    weights = [before, *(head.reads.function.score.weight for head in heads)]
+    assert len({tuple(weight.flatten().tolist()) for weight in weights}) == 1 + len(heads) == 3
+    assert torch.equal(attention.score.weight, before)
+    for head_input, n_values in (("mean", 4), ("flatten", 4 * 4 * 4)):
+        plain = CostSensitiveAuxCNN(head_input=head_input, **given).fit(X, y)
+        (head,) = plain.net_.module_.networks[0].heads.values()
+        assert head.in_features == n_values
