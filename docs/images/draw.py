@@ -215,8 +215,8 @@ def deep_tables():
         {"ha": "right", "xytext": (-5, -24)},
     )
     names = {
-        "ours: one network": ("one network", {"ha": "center", "xytext": (8, -40)}),
-        "ours: default": ("network", {"ha": "right", "xytext": (-3, 12)}),
+        "ours: one network": ("one network", {"ha": "center", "xytext": (0, -38)}),
+        "ours: default": ("network", {"ha": "right", "xytext": (9, 39)}),
         "ours: ensemble": ("ensemble", {"xytext": (7, -12)}),
         "boosting, early stop": ("gradient boosting", left),
         "boosting, temperature": ("gradient boosting,\ntemperature", below),
