@@ -217,8 +217,8 @@ def make_net(
     """A new net with its losses; its networks differ in their weights."""
     objective, n_outputs = _objective(estimator, data)
     counted = replace(statistics, weight=data.class_weight(data.weight))
-    objective.bind(counted)
-    starts = objective.start_biases(counted)
+    objective._bind(counted)
+    starts = objective._start_biases(counted)
     if estimator._may_add_cost_network:
         objective.loss = for_sample_costs(objective.loss, data, stream=plan.stream)
     loss = objective.loss
@@ -248,7 +248,7 @@ def make_net(
         **net_params,
         "iterator_valid__batch_size": plan.predict_rows,
     }
-    objective.weigh(alpha)
+    objective._weigh(alpha)
     net = CostNet(module, objective, statistics=statistics, **arguments)
     if plan.temperature is not None:
         net.temperature = plan.temperature

@@ -336,6 +336,7 @@ def test_what_does_not_differ_from_the_network(rival):
     assert low < 0 < high
 
 
+@pytest.mark.slow
 def test_the_rivals_of_the_quick_start_run():
     stored = from_json((RESULTS / "quick_start.json").read_text(encoding="utf-8"))["payments"]
     with sklearn.config_context(enable_metadata_routing=True):

@@ -85,6 +85,7 @@ def test_outputs_of_given_probabilities_down_to_one_of_all_samples():
     np.testing.assert_allclose(found, p, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_decisions_far_below_the_smoothing_are_good():
     """A miss costs as much as 1,000 alarms. Of each class 0.025 of the labels would be too much."""
     rng = np.random.default_rng(0)

@@ -180,6 +180,7 @@ def lengthened(X, n):
     return {name: np.concatenate([part, more[name]], axis=1) for name, part in X.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("pretrained", [False, True])  # the heads of a pretrained module vote
 def test_networks_on_sequences_take_every_length(d, pretrained):
