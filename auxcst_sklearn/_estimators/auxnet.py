@@ -18,12 +18,10 @@ from .._inputs.arrays import Preprocessor
 from .._inputs.images import ImagePreprocessor
 from .._inputs.named import NamedPreprocessor
 from .._training.devices import densify
-from .._training.plan import NetworkFacts, Plan
+from .._training.plan import NetworkFacts
 from .._training.processes import processes, report
-from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageLayer
 from ..modules._named_rows import NamedRows
-from ..modules._network import AuxNetwork
 from ..modules.wrapping import (
     PREFIX,
     Trace,
@@ -357,10 +355,3 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
                 f"{Trace(body, example).usable()}."
             )
         return layers
-
-    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
-        arguments = super()._net_arguments(plan, module)
-        if plan.pretrained_lr_factor != 1:
-            groups = [("*body.*", {RATE_FACTOR: plan.pretrained_lr_factor})]
-            arguments["optimizer__param_groups"] = groups
-        return arguments

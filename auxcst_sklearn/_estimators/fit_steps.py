@@ -26,13 +26,13 @@ from .._training.loop import Training
 from .._training.net import CostNet
 from .._training.plan import Plan, Sizes, make_plan, resolve_device
 from .._training.processes import processes
-from .._training.schedule import make_schedule, optimizer_arguments
+from .._training.schedule import RATE_FACTOR, make_schedule, optimizer_arguments
 from .._training.torch_modes import draw_seed, seeded
 from ..costs._evaluation import decisions_of
 from ..costs._problem import Fold, Problem, read_problem
 from ..costs._reading import read_source
 from ..costs._statistics import CostStatistics
-from ..losses import LOSSES, LayerWiseLoss
+from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
 from .network_steps import NetworkSpec, NetworkSteps
@@ -249,6 +249,13 @@ def _networks(
     return module, alpha
 
 
+def _groups_of_weights(plan: Plan) -> dict[str, Any]:
+    """A group for the weights of a pretrained module, which have a rate of their own."""
+    if plan.pretrained_lr_factor == 1:
+        return {}
+    return {"optimizer__param_groups": [("*body.*", {RATE_FACTOR: plan.pretrained_lr_factor})]}
+
+
 def _arguments_of_skorch(estimator: NetworkSteps, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
     """Arguments of the skorch net, by the plan, the estimator and the user's `net_params`."""
     net_params = check_net_params(estimator.net_params)
@@ -261,7 +268,7 @@ def _arguments_of_skorch(estimator: NetworkSteps, plan: Plan, module: AuxNetwork
         "device": plan.device,
         "verbose": int(estimator.verbose) if processes().rank == 0 else 0,
         "train_split": None,
-        **estimator._net_arguments(plan, module),
+        **_groups_of_weights(plan),
         "may_grow": "iterator_valid__batch_size" not in net_params,
         **net_params,
         "iterator_valid__batch_size": plan.predict_rows,
