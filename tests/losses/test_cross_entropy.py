@@ -128,6 +128,16 @@ def test_only_extreme_costs_change_the_smoothing(ratio, extreme):
         assert CrossEntropy()._for_statistics(stats) == CrossEntropy()
 
 
+@pytest.mark.parametrize("aux_loss", [None, CrossEntropy(0.1)])
+def test_extreme_costs_bound_the_probabilities_of_heads_too(aux_loss):
+    X, y = np.arange(60.0).reshape(-1, 1), np.arange(60) // 30
+    costs = {"cost_matrix": [[0, 1], [1e4, 0]], "early_stopping": False, "max_epochs": 1}
+    model = CostSensitiveAuxMLP(alpha=0.3, aux_loss=aux_loss, random_state=0, **costs).fit(X, y)
+
+    for loss in (model.net_.criterion_.loss, model.net_.criterion_.aux_loss):
+        assert loss.probabilities(torch.tensor([[40.0, -40.0]]))[0, 1] == pytest.approx(1 / 61)
+
+
 def test_costs_near_zero_are_not_extreme():
     """To take a 0 for a 1 costs next to nothing, whatever the probability of a 1 is."""
     costs = np.array([[0, 1e-4, 3.0], [2, 0, 1], [4, 5, 0.0]])
