@@ -128,7 +128,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
         Input of a head on feature maps: their means, or all values. If "auto", all values, or means
         of small windows where the heads would otherwise have more than a fifth of the
         multiplications. A function of the maps and of the images returns features (n_samples,
-        n_features).
+        n_features). Each head trains a copy of a module.
     combine_heads : bool, default=True
         Whether the probabilities are a weighted geometric mean over output and heads. The weights
         minimise the log loss of validation samples. If the mean does not lower it on other

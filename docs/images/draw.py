@@ -195,7 +195,7 @@ def relative_costs():
     for y in range(1, len(kinds)):
         ax.axhline(0.5 - y, color="#d5dadf", lw=0.8)
     ax.set_yticks([-y for y in range(len(kinds))], [name for name, _ in kinds])
-    ax.set(xlim=(0.1, 1.5), ylim=(-len(kinds) + 0.5, 0.5))
+    ax.set(xlim=(0.1, 1.6), ylim=(-len(kinds) + 0.5, 0.5))
     label = "mean cost of the ensemble / cost of others"
     ax.set_xlabel(f"{label}\n(bars: 95 % intervals over the data sets)", fontsize=11)
     handles = dict(zip(*reversed(ax.get_legend_handles_labels())))
@@ -241,7 +241,7 @@ def deep_tables():
 def alphas():
     """Cost against alpha for several depths, from the experiments of the paper on MNIST."""
     panels = {
-        "sigmoid_sgd": "sigmoid layers, start of torch",
+        "sigmoid_sgd": "sigmoid layers, start of nn.Linear",
         "sigmoid_authors": "sigmoid layers, start of the authors",
         "relu_sgd": "ReLU layers",
     }

@@ -57,6 +57,7 @@ def test_new_modules_are_two_networks_if_a_temperature_is_learnt(parameters, n_n
         assert not np.array_equal(first[0].numpy(force=True), second[0].numpy(force=True))
 
 
+@pytest.mark.slow
 def test_the_default_is_better_calibrated_than_one_network_without_a_temperature():
     losses = []
     for seed in range(3):
@@ -109,6 +110,7 @@ def signals(n, rng):
     return X.astype(np.float32), (rng.random(n) < p).astype(int), p
 
 
+@pytest.mark.slow
 def test_decisions_by_small_probabilities_cost_less_than_to_alarm_always():
     """A miss of 1,000 alarms; after thirty epochs the networks are far too sure."""
     rng = np.random.default_rng(0)

@@ -122,6 +122,7 @@ def test_trees_compare_in_single_precision(name):
     assert_agrees(model, new, to_onnx(model, with_unusual(x)), sure=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_thresholds_between_two_neighbouring_floats(dtype):
     """The threshold is between two numbers of float32, and the nearest one may be the larger."""

@@ -116,6 +116,7 @@ def test_costs_known_when_deciding_and_categories_in_an_array(problem):
     assert_agrees(model, Z, file, known, cost_matrices=known)
 
 
+@pytest.mark.slow
 def test_images_of_bytes_and_a_cost_network():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 255, size=(40, 3, 8, 8), dtype=np.uint8), np.arange(40) % 3
@@ -163,6 +164,7 @@ class HashedIds(nn.Module):
         return self.out(self.hidden(self.embed(ids.remainder(50)).mean(1)).relu())
 
 
+@pytest.mark.slow
 def test_large_identifiers(problem):
     ids = np.random.default_rng(1).integers(2**40, size=(60, 2))
     model = small_net(HashedIds).fit(ids, problem.y)
@@ -185,6 +187,7 @@ class Steps(nn.Module):
         return self.out((z * m).sum(1) / m.sum(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.int64, bool])
 def test_padding_masks_of_series(problem, kind):
     rng = np.random.default_rng(1)
@@ -203,6 +206,7 @@ def test_padding_masks_of_series(problem, kind):
     assert types[0] == types[1]
 
 
+@pytest.mark.slow
 def test_a_model_serves_while_its_file_is_written(problem):
     model = small_mlp(precision="bf16").fit(problem.X, problem.y)
     expected, found, stop = model.predict_cost(problem.X), [], Event()
@@ -241,6 +245,7 @@ def test_a_module_that_cannot_be_exported_is_named(problem):
         to_onnx(model, problem.X)
 
 
+@pytest.mark.slow
 def test_many_classes_with_costs_per_sample():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 4)).astype(np.float32), np.arange(300) % 70
@@ -419,6 +424,7 @@ def test_names_of_columns_that_no_input_can_have(names, wrong):
         to_onnx(model, X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copied", [copy, deepcopy, lambda file: pickle.loads(pickle.dumps(file))])
 def test_a_file_is_a_value(problem, copied):
     file = to_onnx(small_mlp().fit(problem.X, problem.y), problem.X)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxNet
+from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxNet
 from auxcst_sklearn.modules._heads import FlattenInput, MeanInput
 from auxcst_sklearn.onnx import to_onnx
 from tests.modules.nets import dress
@@ -180,6 +180,7 @@ def lengthened(X, n):
     return {name: np.concatenate([part, more[name]], axis=1) for name, part in X.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("pretrained", [False, True])  # the heads of a pretrained module vote
 def test_networks_on_sequences_take_every_length(d, pretrained):
@@ -202,3 +203,36 @@ def test_networks_on_sequences_take_every_length(d, pretrained):
     for one, other in zip(model.staged_predict(X), model.staged_predict(lengthened(X, 7))):
         np.testing.assert_array_equal(one, other)
     model.partial_fit(longer, labels)
+
+
+class Attention(nn.Module):
+    """A weighted mean of the positions of feature maps."""
+
+    def __init__(self, n_maps):
+        super().__init__()
+        self.score = nn.Linear(n_maps, 1)
+
+    def forward(self, x, inputs):
+        positions = x.flatten(2).mT
+        return (self.score(positions).softmax(dim=1) * positions).sum(dim=1)
+
+
+def test_each_head_trains_a_copy_of_a_module_that_reads_its_layer():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 1, 8, 8)).astype(np.float32), rng.integers(3, size=40)
+    torch.manual_seed(0)
+    attention = Attention(4)
+    before = attention.score.weight.detach().clone()
+    given = {"channels": (4, 4), "n_networks": 2, "max_epochs": 2, "random_state": 0}
+
+    model = CostSensitiveAuxCNN(head_input=attention, **given).fit(X, y)
+
+    heads = [*model.net_.module_.networks[0].heads.values()]
+    heads += model.net_.module_.networks[1].heads.values()
+    weights = [before, *(head.reads.function.score.weight for head in heads)]
+    assert len({tuple(weight.flatten().tolist()) for weight in weights}) == 1 + len(heads) == 3
+    assert torch.equal(attention.score.weight, before)
+    for head_input, n_values in (("mean", 4), ("flatten", 4 * 4 * 4)):
+        plain = CostSensitiveAuxCNN(head_input=head_input, **given).fit(X, y)
+        (head,) = plain.net_.module_.networks[0].heads.values()
+        assert head.in_features == n_values
