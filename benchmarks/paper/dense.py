@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,9 +97,8 @@ class DenseConfiguration(Configuration):
 class LinearStartMLP(CostSensitiveAuxMLP):
     """Sigmoid layers start as an ``nn.Linear`` does, instead of as in the code of the authors."""
 
-    def _make_networks(self, *arguments: Any) -> Any:
-        module, alpha = super()._make_networks(*arguments)
-        *_, seeds, _ = arguments
+    def _make_networks(self, spec: Any, seeds: Sequence[int]) -> Any:
+        module, alpha = super()._make_networks(spec, seeds)
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         for linear, *_ in module.hidden.values():
             n_outputs, n_inputs = linear.weight.shape[1:]
