@@ -215,9 +215,9 @@ def deep_tables():
         {"ha": "right", "xytext": (-5, -24)},
     )
     names = {
-        "ours: one network": ("one network", right),
-        "ours: default": ("network", {"ha": "right", "xytext": (2, -42)}),
-        "ours: ensemble": ("ensemble", right),
+        "ours: one network": ("one network", {"ha": "center", "xytext": (8, -40)}),
+        "ours: default": ("network", {"ha": "right", "xytext": (-3, 12)}),
+        "ours: ensemble": ("ensemble", {"xytext": (7, -12)}),
         "boosting, early stop": ("gradient boosting", left),
         "boosting, temperature": ("gradient boosting,\ntemperature", below),
         "CatBoost": ("CatBoost", right),
@@ -233,7 +233,7 @@ def deep_tables():
         look = {"color": GREEN if ours else GREY, "marker": "o" if ours else "s"}
         ax.errorbar(*at, geometric_error(cost), capsize=3, ms=7, **look)
         ax.annotate(name, at, textcoords="offset points", fontsize=9, **place)
-    ax.set(xscale="log", xlim=(0.01, 400), xlabel="CPU seconds of a fit (geometric mean)")
+    ax.set(xscale="log", xlim=(0.03, 300), xlabel="CPU seconds of a fit (geometric mean)")
     ax.set_ylabel(f"mean cost / cost of {REFERENCE}\n(bars: standard errors over tables)")
     save(figure, "deep_tables")
 
