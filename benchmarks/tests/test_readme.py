@@ -243,15 +243,6 @@ def test_two_processes():
     assert "three quarters of the time with 1,024 neurons" in words("docs/scale.rst")
 
 
-def test_the_rule_takes_less_than_half_of_the_time():
-    for name in ("tables_wide", "tables_held_out"):
-        seconds = defaultdict(list)
-        for run in runs_of(name):
-            seconds[run["method"]].append(run["cpu_seconds"])
-        assert np.mean(seconds["boosting, isotonic"]) < np.mean(seconds["ours: ensemble"]) / 2
-    assert "less than half of the time of the ensemble" in words("docs/guide/troubleshooting.rst")
-
-
 def test_the_hours_of_the_experiments():
     hours = sum(
         result.get("seconds", 0) / 3600
