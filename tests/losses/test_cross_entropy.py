@@ -104,6 +104,7 @@ def test_decisions_far_below_the_smoothing_are_good():
     assert possible <= cost < 1.3 * possible  # always to alarm: 1.4; random states 1.14 to 1.21
 
 
+@pytest.mark.slow
 def test_no_cost_can_outweigh_what_the_samples_cannot_show():
     """Of 500 samples none at X < 0 is a 1, which does not show that one in 5,000 is none."""
     rng = np.random.default_rng(0)

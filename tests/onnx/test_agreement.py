@@ -200,6 +200,7 @@ def test_costs_that_are_known_when_deciding():
         to_onnx(Rule(REFUSED["neighbours"], **known).fit(X, Y[3], cost=cost), X)
 
 
+@pytest.mark.slow
 def test_an_isotonic_step_is_no_difference():
     """The rows lie at steps of the calibration, and networks compute in float32."""
     rng = np.random.default_rng(0)

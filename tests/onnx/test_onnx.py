@@ -103,6 +103,7 @@ def test_the_default_is_one_small_file_and_the_exporter_prints_nothing(tmp_path,
     assert_agrees(model, rng.normal(size=(N, 20)) * 100, file)
 
 
+@pytest.mark.slow
 def test_costs_known_when_deciding_and_categories_in_an_array(problem):
     rng = np.random.default_rng(0)
     matrices = rng.uniform(0.1, 1, size=(60, 3, 3)) * (1 - np.eye(3))
@@ -125,12 +126,14 @@ def test_images_of_bytes_and_a_cost_network():
     assert_agrees(model, Z, to_onnx(model, X))
 
 
+@pytest.mark.slow
 def test_sparse_rows_without_selection(problem):
     X = problem.X * (problem.X > 0)
     model = small_mlp().fit(X, problem.y)
     assert_agrees(model, X, to_onnx(model, sparse.coo_matrix(X)))
 
 
+@pytest.mark.slow
 def test_auto_encoders(problem):
     X = np.random.default_rng(1).normal(size=(N, 4))
     model = CSAEPretrainedMLP(2, 8, pretrain_epochs=1, **QUICK)
@@ -145,6 +148,7 @@ def test_modules_of_the_user(problem):
     assert_agrees(model, X, to_onnx(model, X))
 
 
+@pytest.mark.slow
 def test_modules_that_take_integers(problem):
     words = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 6), nn.ReLU())
     words.append(nn.Linear(6, 3))
@@ -269,6 +273,7 @@ def test_a_pipeline_of_columns():
     assert_agrees(model, Z, to_onnx(model, X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [LogisticRegression(), small_mlp(n_networks=1)])
 def test_integers_and_floats_in_one_step_of_a_pipeline(last):
     rng = np.random.default_rng(0)
@@ -361,6 +366,7 @@ def test_mistakes(problem):
                 to_onnx(model, rows)
 
 
+@pytest.mark.slow
 def test_columns_with_the_names_of_inner_values(problem):
     X = pd.DataFrame(problem.X[:, :3], columns=["rows", "codes0", "g"])
     X["rows"] = np.where(X["rows"] > 0, "a", "b")
@@ -368,6 +374,7 @@ def test_columns_with_the_names_of_inner_values(problem):
     assert_agrees(model, X, to_onnx(model, X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.asarray, lambda X: pd.DataFrame(X, columns=["a", "b"])])
 def test_fractions_of_single_precision_as_categories(kind):
     X = np.random.default_rng(0).choice([0.05, 0.1, 0.19], size=(60, 2)).astype(np.float32)
@@ -375,6 +382,7 @@ def test_fractions_of_single_precision_as_categories(kind):
     assert_agrees(model, kind(X), to_onnx(model, kind(X)))
 
 
+@pytest.mark.slow
 def test_lists_that_mix_strings_and_numbers():
     rows = [["ab"[i % 2], float(i)] for i in range(60)]
     model = small_mlp(categorical_features=[0]).fit(rows, [0, 1] * 30)
@@ -386,6 +394,7 @@ def test_lists_that_mix_strings_and_numbers():
     np.testing.assert_allclose(session.run(None, inputs)[0], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_identifiers_that_float64_merges_are_refused():
     X = np.column_stack([-(2**53) - np.arange(60) % 3, np.arange(60)])
     model = small_mlp(categorical_features=[0]).fit(X, np.arange(60) % 3 == 0)
@@ -404,6 +413,7 @@ def test_what_no_file_can_hold_is_refused(problem):
         to_onnx(model, X[["g", "b"]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [small_mlp, lambda: BayesMinimumRiskClassifier(TableBoosting())])
 def test_an_empty_string_is_missing(make):
     """In the training, in predictions, and in the file."""

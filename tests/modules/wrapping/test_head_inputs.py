@@ -111,6 +111,7 @@ def test_means_of_windows_agree_with_an_independent_computation():
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_files_and_modules_compute_means_of_windows():
     rng = np.random.default_rng(0)
     y = rng.integers(60, size=600)
