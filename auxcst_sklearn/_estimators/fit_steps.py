@@ -215,8 +215,8 @@ def make_net(
     rng: np.random.RandomState,
 ) -> CostNet:
     """A new net with its losses; its networks differ in their weights."""
-    objective, n_outputs = _objective(estimator, data)
     counted = replace(statistics, weight=data.class_weight(data.weight))
+    objective, n_outputs = _objective(estimator, data)
     objective._bind(counted)
     starts = objective._start_biases(counted)
     if estimator._may_add_cost_network:
