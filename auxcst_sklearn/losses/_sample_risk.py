@@ -134,10 +134,9 @@ def _class_means(
     cost: NDArray[Any], weight: NDArray[Any] | None, label: NDArray[Any]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Mean costs of each class above each sample's smallest, mean of these, and class weights."""
-    of_samples = label, weight
     lowest = cost.min(axis=1, keepdims=True)
-    above = CostStatistics.of(cost - lowest, *of_samples)
-    level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), *of_samples)
+    above = CostStatistics.of(cost - lowest, label, weight)
+    level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)
     means = torch.as_tensor(above.class_mean), torch.as_tensor(level.class_mean[:, 0])
     return *means, torch.as_tensor(above.weight)
 
