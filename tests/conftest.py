@@ -23,6 +23,17 @@ class Problem(NamedTuple):
     cost: np.ndarray
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """The oldest torch has no exporter for `to_onnx`, so a test that writes a file ends there."""
+    try:
+        return (yield)
+    except ImportError as error:
+        if torch.__version__ < "2.7" and str(error).startswith("to_onnx needs torch 2.7"):
+            pytest.skip(str(error))
+        raise
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """Also where a plugin has loaded torch before."""

@@ -88,6 +88,7 @@ def by_hand(model, X, y, C, folds):
     return np.concatenate(decided), np.concatenate(tested)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cv", "n_jobs"), [(5, None), (5, 2), (TimeSeriesSplit(3), None), (FOLDS, None)]
 )

@@ -18,12 +18,10 @@ from .._inputs.arrays import Preprocessor
 from .._inputs.images import ImagePreprocessor
 from .._inputs.named import NamedPreprocessor
 from .._training.devices import densify
-from .._training.plan import NetworkFacts, Plan
+from .._training.plan import NetworkFacts
 from .._training.processes import processes, report
-from .._training.schedule import RATE_FACTOR
 from ..modules._images import ImageLayer
 from ..modules._named_rows import NamedRows
-from ..modules._network import AuxNetwork
 from ..modules.wrapping import (
     PREFIX,
     Trace,
@@ -182,13 +180,6 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         Random transforms of the training images, drawn again in every epoch: mirror left and right,
         shift by up to an eighth of the smaller side, both, or a callable that maps a float tensor
         (n_samples, C, H, W) on the device to a tensor of the same shape.
-    hidden_layers : "auto" or list of str, default="auto"
-        The layers that get a head: paths of submodules, or names from
-        :func:`~auxcst_sklearn.modules.find_hidden_layers`. If "auto", all that it finds but the
-        last.
-    pretrained : "auto" or bool, default="auto"
-        Whether the module has trained weights. If "auto", an instance is pretrained if it has norms
-        or biases that no new module has. Set it to True for a function that loads weights.
     head_input : {"auto", "mean", "flatten"} or callable, default="auto"
         Input of a head on feature maps (n_samples, n_channels, ...) or sequences (n_samples,
         n_steps, n_features): means over the positions that are not padding, or all values. If
@@ -200,6 +191,13 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         and of the module's inputs, a tensor or a dict of tensors by name, returns features
         (n_samples, n_features); ``x[:, 0]`` are those of the first step. Each head trains a copy of
         a module.
+    hidden_layers : "auto" or list of str, default="auto"
+        The layers that get a head: paths of submodules, or names from
+        :func:`~auxcst_sklearn.modules.find_hidden_layers`. If "auto", all that it finds but the
+        last.
+    pretrained : "auto" or bool, default="auto"
+        Whether the module has trained weights. If "auto", an instance is pretrained if it has norms
+        or biases that no new module has. Set it to True for a function that loads weights.
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
         and for heads on means, which would push the layers towards features whose mean separates
@@ -357,10 +355,3 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
                 f"{Trace(body, example).usable()}."
             )
         return layers
-
-    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
-        arguments = super()._net_arguments(plan, module)
-        if plan.pretrained_lr_factor != 1:
-            groups = [("*body.*", {RATE_FACTOR: plan.pretrained_lr_factor})]
-            arguments["optimizer__param_groups"] = groups
-        return arguments

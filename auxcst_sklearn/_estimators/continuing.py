@@ -45,7 +45,7 @@ def continue_net(
     objective = net.criterion_
     # As in a new fit, weights count repetitions; in a stream they are relative to each other.
     counted = replace(statistics, weight=data.class_weight(data.weight))
-    objective.bind(statistics if plan.stream else counted)
+    objective._bind(statistics if plan.stream else counted)
     if isinstance(objective.loss, SampleRisk):
         objective.loss = objective.loss.with_samples(data, stream=plan.stream)
     return net
@@ -68,7 +68,7 @@ def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
             f"alpha={alpha!r} has heads on other layers than in the first call, {before}; expected "
             "positive weights for the same layers. Call fit to begin anew."
         )
-    objective.weigh(now)
+    objective._weigh(now)
 
 
 def _check_cost_network(estimator: NetworkSteps, loss: Loss, data: Problem) -> None:

@@ -26,15 +26,15 @@ from .._training.loop import Training
 from .._training.net import CostNet
 from .._training.plan import Plan, Sizes, make_plan, resolve_device
 from .._training.processes import processes
-from .._training.schedule import make_schedule, optimizer_arguments
+from .._training.schedule import RATE_FACTOR, make_schedule, optimizer_arguments
 from .._training.torch_modes import draw_seed, seeded
 from ..costs._evaluation import decisions_of
 from ..costs._problem import Fold, Problem, read_problem
 from ..costs._reading import read_source
 from ..costs._statistics import CostStatistics
-from ..losses import LOSSES, LayerWiseLoss
+from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
-from ..modules._network import ClassAndCostNetwork
+from ..modules._network import AuxNetwork, ClassAndCostNetwork
 from .network_steps import NetworkSpec, NetworkSteps
 from .parameters import check_net_params
 
@@ -215,15 +215,30 @@ def make_net(
     rng: np.random.RandomState,
 ) -> CostNet:
     """A new net with its losses; its networks differ in their weights."""
-    objective, n_outputs = _objective(estimator, data)
     counted = replace(statistics, weight=data.class_weight(data.weight))
-    objective.bind(counted)
-    starts = objective.start_biases(counted)
+    objective, n_outputs = _objective(estimator, data)
+    objective._bind(counted)
+    starts = objective._start_biases(counted)
     if estimator._may_add_cost_network:
         objective.loss = for_sample_costs(objective.loss, data, stream=plan.stream)
-    loss = objective.loss
     spec = NetworkSpec(plan, inputs, inputs.rows_to_try(data.X), n_outputs)
-    seeds = np.array([draw_seed(rng) for _ in range(plan.n_networks)])
+    module, alpha = _networks(estimator, spec, objective.loss, rng)
+    module.float().start_at(*starts)
+    module.set_precision(plan.precision == "bf16")
+    objective._weigh(alpha)
+    arguments = _arguments_of_skorch(estimator, plan, module)
+    net = CostNet(module, objective, statistics=statistics, **arguments)
+    if plan.temperature is not None:
+        net.temperature = plan.temperature
+    net.initialize()
+    return net
+
+
+def _networks(
+    estimator: NetworkSteps, spec: NetworkSpec, loss: Loss, rng: np.random.RandomState
+) -> tuple[AuxNetwork, list[float]]:
+    """The networks, each with a cost network if the loss learns costs; the weights of layers."""
+    seeds = np.array([draw_seed(rng) for _ in range(spec.plan.n_networks)])
     with seeded(int(seeds[0])):
         module, alpha = estimator._make_networks(spec, seeds.tolist())
         if isinstance(loss, SampleRisk):
@@ -231,10 +246,20 @@ def make_net(
             spec = replace(spec, n_outputs=loss.n_cost_outputs, has_heads=False, like=like)
             costs, _ = estimator._make_networks(spec, (seeds + 1).tolist())
             module = ClassAndCostNetwork(module, costs)
-    module.float().start_at(*starts)
-    module.set_precision(plan.precision == "bf16")
+    return module, alpha
+
+
+def _groups_of_weights(plan: Plan) -> dict[str, Any]:
+    """A group for the weights of a pretrained module, which have a rate of their own."""
+    if plan.pretrained_lr_factor == 1:
+        return {}
+    return {"optimizer__param_groups": [("*body.*", {RATE_FACTOR: plan.pretrained_lr_factor})]}
+
+
+def _arguments_of_skorch(estimator: NetworkSteps, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
+    """Arguments of the skorch net, by the plan, the estimator and the user's `net_params`."""
     net_params = check_net_params(estimator.net_params)
-    arguments = {
+    return {
         **optimizer_arguments(estimator.optimizer, estimator.weight_decay, plan.device, module),
         "lr": plan.learning_rate,
         "max_epochs": estimator.max_epochs,
@@ -243,17 +268,11 @@ def make_net(
         "device": plan.device,
         "verbose": int(estimator.verbose) if processes().rank == 0 else 0,
         "train_split": None,
-        **estimator._net_arguments(plan, module),
+        **_groups_of_weights(plan),
         "may_grow": "iterator_valid__batch_size" not in net_params,
         **net_params,
         "iterator_valid__batch_size": plan.predict_rows,
     }
-    objective.weigh(alpha)
-    net = CostNet(module, objective, statistics=statistics, **arguments)
-    if plan.temperature is not None:
-        net.temperature = plan.temperature
-    net.initialize()
-    return net
 
 
 def _objective(estimator: NetworkSteps, data: Problem) -> tuple[LayerWiseLoss, int]:

@@ -258,11 +258,11 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
     _allows_nan = True
 
     def _make_networks(self, spec: NetworkSpec, seeds: Sequence[int]) -> tuple[AuxMLP, list[float]]:
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
         check_each(width, name="width", interval=COUNT)
         alpha = self.alpha if spec.has_heads else 0.0
         weights = alpha_of_layers(alpha, self.depth - 1, layers="hidden layer but the last")
-        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         first, scaled, n_features = spec.inputs.make_module(generators), None, spec.rows.shape[1]
         if isinstance(first, FeatureInput):
             n_features = first.n_outputs

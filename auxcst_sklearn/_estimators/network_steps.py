@@ -76,10 +76,6 @@ class NetworkSteps(NetParameters, DecisionMixin, BaseEstimator):
         """Make one network, which draws from torch's global generator, and the weights alpha."""
         raise NotImplementedError
 
-    def _net_arguments(self, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
-        """Arguments of the skorch net that the estimator itself needs; here none."""
-        return {}
-
     def _pretrain(self, training: Training, rng: np.random.RandomState) -> dict[str, Any]:
         """Pretrain the hidden layers before joint training, and return attributes; here none."""
         return {}

@@ -168,8 +168,9 @@ class Problem:
 
         They are in a unit, (offset, unit), by default that of these costs.
         """
+        weight = self.relative_weight
         offset, unit_cost = unit or unit_of(self.values, self.weight_of_values)
-        values, weight = self.values / unit_cost - offset / unit_cost, self.relative_weight
+        values = self.values / unit_cost - offset / unit_cost
         if self.kind == "matrix":
             return CostStatistics(self.class_weight(weight), values, offset, unit_cost)
         statistics = CostStatistics.of(values, self.label, weight, len(self.classes))

@@ -187,7 +187,8 @@ class BayesRisk(CrossEntropy):
 
     Examples
     --------
-    >>>     >>> from auxcst_sklearn import CostSensitiveAuxMLP
+    >>> import numpy as np
+    >>> from auxcst_sklearn import CostSensitiveAuxMLP
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(300, 1))
     >>> y = rng.integers(2, size=300)                    # independent of X

@@ -269,19 +269,19 @@ class LayerWiseLoss(nn.Module):
         weights = torch.tensor([*alpha, 1.0], dtype=torch.float32).unsqueeze(1)
         self.alphas = nn.Buffer(weights, persistent=False)
 
-    def bind(self, statistics: CostStatistics) -> None:
+    def _bind(self, statistics: CostStatistics) -> None:
         """Make the losses those of a training set; one that all heads share stays one."""
         is_shared = self.loss is self.aux_loss
         self.loss = self.loss._for_statistics(statistics)
         self.aux_loss = self.loss if is_shared else self.aux_loss._for_statistics(statistics)
 
-    def start_biases(self, statistics: CostStatistics) -> tuple[Tensor, Tensor]:
+    def _start_biases(self, statistics: CostStatistics) -> tuple[Tensor, Tensor]:
         """The initial biases of the output and of the auxiliary heads."""
         start = self.loss.start_bias(statistics)
         is_shared = self.loss is self.aux_loss
         return start, start if is_shared else self.aux_loss.start_bias(statistics)
 
-    def weigh(self, alpha_of_layers: Sequence[float]) -> None:
+    def _weigh(self, alpha_of_layers: Sequence[float]) -> None:
         """Set the weights of all layers; those of weight 0 have no head."""
         self.alpha_of_layers = alpha_of_layers
         weights = [weight for weight in alpha_of_layers if weight]

@@ -45,7 +45,7 @@ class SampleRisk(ProbabilisticLoss):
         other means are kept, because the factors have been learnt for them; in a stream, whose
         first samples may be few, they are running means.
         """
-        above, level, new = _class_means(data.vectors(), data)
+        above, level, new = _class_means(data.vectors(), data.relative_weight, data.label)
         # The share of the new samples in a running mean; it is 1 for a class that has not been seen
         # before.
         fraction = torch.where(new > 0, new / (self.seen + new), 0.0)
@@ -123,19 +123,20 @@ def for_sample_costs(loss: Loss, data: Problem, *, stream: bool) -> Loss:
     """
     if not isinstance(loss, BayesRisk) or data.kind != "vectors":
         return loss
-    vectors = data.vectors()
-    above, level, seen = _class_means(vectors, data)
+    vectors, weight = data.vectors(), data.relative_weight
+    above, level, seen = _class_means(vectors, weight, data.label)
     excess = vectors - vectors.min(axis=1, keepdims=True)
     repeated = np.allclose(excess, above.numpy()[data.label], rtol=1e-6, atol=1e-9)
     return loss if repeated and not stream else SampleRisk(loss, above, level, seen)
 
 
-def _class_means(cost: NDArray[Any], data: Problem) -> tuple[Tensor, Tensor, Tensor]:
+def _class_means(
+    cost: NDArray[Any], weight: NDArray[Any] | None, label: NDArray[Any]
+) -> tuple[Tensor, Tensor, Tensor]:
     """Mean costs of each class above each sample's smallest, mean of these, and class weights."""
-    of_samples = data.label, data.relative_weight
     lowest = cost.min(axis=1, keepdims=True)
-    above = CostStatistics.of(cost - lowest, *of_samples)
-    level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), *of_samples)
+    above = CostStatistics.of(cost - lowest, label, weight)
+    level = CostStatistics.of(np.broadcast_to(lowest, cost.shape), label, weight)
     means = torch.as_tensor(above.class_mean), torch.as_tensor(level.class_mean[:, 0])
     return *means, torch.as_tensor(above.weight)
 

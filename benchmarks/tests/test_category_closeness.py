@@ -291,6 +291,7 @@ def test_larger_images_of_cifar10(cifar10_home):
 # --- the script -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_script_on_caltech256_then_resumed(caltech256, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "256_ObjectCategories"
     shutil.copytree(caltech256, folder)

@@ -1,6 +1,7 @@
 """The review desk: habits keep the budget, and `decide` costs least as expected."""
 
 import numpy as np
+import pytest
 
 from benchmarks.cost import bench_desk
 from benchmarks.cost.bench_desk import DECISIONS, Desk, habits, stream
@@ -32,6 +33,7 @@ def test_a_stream_keeps_the_budget_on_average():
     assert 0.5 < found["reviews over budget, mean"] < 1.5
 
 
+@pytest.mark.slow
 def test_results_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_desk, "desk", lambda *_: draw())
 

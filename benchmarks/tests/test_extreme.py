@@ -13,6 +13,7 @@ def test_one_class_is_rare(name, rate):
     assert draw.y.mean() == pytest.approx(rate, abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["network", "module"])
 def test_each_method_learns_a_simple_problem(kind):
     rng = np.random.default_rng(0)

@@ -70,6 +70,7 @@ def test_classes_have_their_place_in_the_tree(home):
     assert len(read_tree(in_caltech256=False)) == 100
 
 
+@pytest.mark.slow
 def test_script_chooses_rates_runs_and_resumes(home, weights, tmp_path, monkeypatch, capsys):
     arguments = f"--data-home {home} --weights {weights} --out {tmp_path} --n-jobs 1 --epochs 1 "
     arguments += "--image-size 24 --batch-size 64 --alphas 0 0.5 --seeds 0 --learning-rates"

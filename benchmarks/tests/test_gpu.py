@@ -3,9 +3,12 @@
 import json
 from importlib.metadata import version
 
+import pytest
+
 from benchmarks.speed import bench_gpu
 
 
+@pytest.mark.slow
 def test_a_small_run_on_the_cpu_from_end_to_end(tmp_path):
     bench_gpu.main(["--small", "--out", str(tmp_path / "gpu.json")])
 

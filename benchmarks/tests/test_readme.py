@@ -243,15 +243,6 @@ def test_two_processes():
     assert "three quarters of the time with 1,024 neurons" in words("docs/scale.rst")
 
 
-def test_the_rule_takes_less_than_half_of_the_time():
-    for name in ("tables_wide", "tables_held_out"):
-        seconds = defaultdict(list)
-        for run in runs_of(name):
-            seconds[run["method"]].append(run["cpu_seconds"])
-        assert np.mean(seconds["boosting, isotonic"]) < np.mean(seconds["ours: ensemble"]) / 2
-    assert "less than half of the time of the ensemble" in words("docs/guide/troubleshooting.rst")
-
-
 def test_the_hours_of_the_experiments():
     hours = sum(
         result.get("seconds", 0) / 3600
@@ -338,6 +329,7 @@ def test_what_does_not_differ_from_the_network(rival):
     assert low < 0 < high
 
 
+@pytest.mark.slow
 def test_the_rivals_of_the_quick_start_run():
     stored = from_json((RESULTS / "quick_start.json").read_text(encoding="utf-8"))["payments"]
     with sklearn.config_context(enable_metadata_routing=True):

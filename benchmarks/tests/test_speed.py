@@ -198,6 +198,7 @@ def test_imports_may_cost_a_little_more_than_torch():
 # ------------------------------------------------------------------------------ a whole run
 
 
+@pytest.mark.slow
 def test_a_tiny_benchmark_from_end_to_end(monkeypatch, tmp_path, capsys):
     tiny = Case(64, (3,), 2, epochs=1, methods=("ours", "raw"), width=4, predict_rows=(1,))
     monkeypatch.setitem(bench_speed.CASES, "tiny", tiny)

@@ -116,6 +116,7 @@ def test_later_blocks_may_have_other_categories_and_gaps(frame):
     assert np.isfinite(model.predict_cost(rest)).all()
 
 
+@pytest.mark.slow
 def test_many_levels_are_learnt():
     rng = np.random.default_rng(0)
     shop = rng.integers(60, size=1200)

@@ -28,7 +28,7 @@ MODULES = {"max_epochs": 6, "batch_size": 32, "learning_rate": 3e-2, "random_sta
 NETWORKS = [
     CostSensitiveAuxMLP(n_networks=2, **SMALL),
     CostSensitiveAuxMLP(n_networks=1, loss="cross_entropy", early_stopping=False, **SMALL),
-    CostSensitiveAuxCNN(max_epochs=4, random_state=0),  # the layers of the default
+    CostSensitiveAuxCNN(channels=(16, 16), max_epochs=6, random_state=0),
     CostSensitiveAuxNet(LazyMLP, **MODULES),
     CSAEPretrainedMLP(
         depth=2, width=16, pretrain_epochs=1, max_epochs=15, learning_rate=2e-2, random_state=0

@@ -251,6 +251,7 @@ def test_cross_validation_equals_a_loop(kind):
     np.testing.assert_array_equal(learning_curve(model, X, y, **sizes)[2][0], scores)
 
 
+@pytest.mark.slow
 def test_searches_choose_by_costs():
     X, y = payments()
     grid, model = {"estimator__C": [1e-6, 1.0]}, rule(cost_matrix=of_last_column)
@@ -358,6 +359,7 @@ def test_the_function_of_fit_decides_until_the_next_fit():
         assert (model.predict(X, cost=dear) == "fraud").sum() < (expected == "fraud").sum()
 
 
+@pytest.mark.slow
 def test_a_file_in_another_process_decides_alike(tmp_path):
     X, y = payments()
     expected = []
@@ -404,6 +406,7 @@ def test_a_file_decides_by_the_costs_that_its_module_has_now(kind, tmp_path, mon
     assert (alert != model.predict(X, cost=old(X))).any()
 
 
+@pytest.mark.slow
 def test_a_file_for_other_programs_has_costs_as_input():
     onnxruntime = pytest.importorskip("onnxruntime")
     from auxcst_sklearn.onnx import to_onnx

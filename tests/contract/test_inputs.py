@@ -300,6 +300,7 @@ for rule in (
 """
 
 
+@pytest.mark.slow
 def test_tensors_under_array_api_dispatch():
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}  # read at the first import
     subprocess.run([sys.executable, "-c", ARRAY_API], env=environment, check=True)

@@ -92,7 +92,6 @@ def test_costs_of_rows_beside_a_search_over_cost_matrices_are_an_error():
 
 def test_files_of_searches_over_texts():
     pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
-    pytest.importorskip("torch", minversion="2.7")
     onnxruntime = pytest.importorskip("onnxruntime")
     from auxcst_sklearn.onnx import to_onnx
 

@@ -33,6 +33,7 @@ def test_a_submodule_shows_its_public_names(name):
         assert getattr(module, member) is not None
 
 
+@pytest.mark.slow
 def test_submodules_are_attributes_that_load_on_first_use():
     code = (
         "import sys, auxcst_sklearn as a\n"
@@ -54,6 +55,7 @@ def test_unknown_names():
         auxcst_sklearn.CostSensitiveForest  # noqa: B018
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [

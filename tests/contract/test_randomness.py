@@ -55,6 +55,7 @@ def test_same_seed_same_network(problem, mlp, variant):
     assert (weights(other.fit(X, y, cost=cost)) != first).mean() > 0.5
 
 
+@pytest.mark.slow
 def test_two_processes_fit_the_same_network(problem, mlp):
     X, y, cost = problem
     networks = [mlp(dropout=0.5, random_state=seed) for seed in (0, 1, 0, 1)]
@@ -63,6 +64,7 @@ def test_two_processes_fit_the_same_network(problem, mlp):
         assert_same(one, clone(network).fit(X, y, cost=cost))
 
 
+@pytest.mark.slow
 def test_four_threads_at_once_fit_the_same_networks(problem, mlp):
     X, y, cost = problem
     known = {"dropout": 0.5, "max_epochs": 20}

@@ -134,6 +134,7 @@ def test_sequential_feature_selection_takes_the_feature_that_saves_most(setting)
     assert selector.get_support(indices=True).tolist() == [np.argmax(savings)]
 
 
+@pytest.mark.slow
 def test_two_workers_find_what_one_finds(setting):
     searches = [
         setting.fit(GridSearchCV(setting.mlp(), GRID, n_jobs=n_jobs, **setting.how))

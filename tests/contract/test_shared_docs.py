@@ -19,8 +19,9 @@ ESTIMATORS = [
 # Parameters whose meaning or default differs, so that estimators describe them in their own words.
 OWN = {
     *("alpha", "batch_size", "combine_heads", "cv", "depth", "dropout", "early_stopping"),
-    *("image_shape", "learning_rate", "loss", "n_networks", "patience", "random_state"),
-    *("schedule", "validation_fraction", "verbose", "width", "estimator", "estimators"),
+    *("head_input", "image_shape", "learning_rate", "loss", "n_networks", "patience"),
+    *("random_state", "schedule", "validation_fraction", "verbose", "width", "estimator"),
+    *("estimators",),
 }
 OWN_ATTRIBUTES = {"cost_matrix_", "hidden_layers_", "n_features_in_", "feature_names_in_", "net_"}
 OWN_ATTRIBUTES |= {"temperature_", "image_shape_"}

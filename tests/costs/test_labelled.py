@@ -256,6 +256,7 @@ def test_routed_costs_keep_their_labels():
     assert search.best_estimator_[-1].names_ == BOTH
 
 
+@pytest.mark.slow
 def test_memory_maps_keep_the_labels(tmp_path):
     joblib.dump({"cost": C}, tmp_path / "costs")
     mapped = joblib.load(tmp_path / "costs", mmap_mode="r")["cost"]

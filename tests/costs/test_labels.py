@@ -139,7 +139,12 @@ def in_other_order(kind, values, rows, columns, form):
 
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize(
-    ("form", "caller"), [(form, caller) for form in FORMS for caller in CALLERS[form]]
+    ("form", "caller"),
+    [
+        pytest.param(form, caller, marks=[pytest.mark.slow] * (caller == "confusion"))
+        for form in FORMS
+        for caller in CALLERS[form]
+    ],
 )
 def test_equal_labels_match_in_every_form(form, caller, kind):
     labels, of_samples, of_costs = LABELS[kind]
@@ -193,7 +198,12 @@ UNEQUAL = {
 
 @pytest.mark.parametrize("kind", UNEQUAL)
 @pytest.mark.parametrize(
-    ("form", "caller"), [(form, caller) for form in FORMS for caller in CALLERS[form]]
+    ("form", "caller"),
+    [
+        pytest.param(form, caller, marks=[pytest.mark.slow] * (caller == "confusion"))
+        for form in FORMS
+        for caller in CALLERS[form]
+    ],
 )
 def test_other_labels_are_an_error_with_both_sets_and_the_remedy(form, caller, kind):
     labels, own = UNEQUAL[kind]

@@ -406,7 +406,11 @@ def test_networks_alike_are_tried_once(digits):
     n_before = set()
     for n_networks, given in ((1, {}), (3, {}), (2, {"cost": cost})):
         Counted.n_runs = 0
-        net(Counted, n_networks=n_networks, max_epochs=1, callbacks=[NoteRuns()]).fit(X, y, **given)
+        model = net(Counted, n_networks=n_networks, max_epochs=1, callbacks=[NoteRuns()])
+        model.fit(X, y, **given)
         n_before.add(NoteRuns.n_before)
 
     assert len(n_before) == 1
+    # Of costs that differ within a class a second network learns, which has no heads.
+    classes, costs = model.net_.module_.classes, model.net_.module_.costs
+    assert (classes.layers, costs.layers) == (("layers.1", "output"), ("output",))

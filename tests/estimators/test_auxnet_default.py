@@ -57,6 +57,7 @@ def test_new_modules_are_two_networks_if_a_temperature_is_learnt(parameters, n_n
         assert not np.array_equal(first[0].numpy(force=True), second[0].numpy(force=True))
 
 
+@pytest.mark.slow
 def test_the_default_is_better_calibrated_than_one_network_without_a_temperature():
     losses = []
     for seed in range(3):
@@ -85,7 +86,7 @@ def test_groups_are_held_out_together_even_if_there_are_few():
     y = np.array([0, 1, 2, 2, 1, 0])[group]
     known = net(max_epochs=30).fit(X, y)
     unseen = net(max_epochs=30).fit(X, y, groups=group)
-    assert known.temperature_ < 1 < unseen.temperature_
+    assert known.temperature_ <= 1 < unseen.temperature_
 
 
 def test_more_training_keeps_the_temperature_or_learns_it_anew():
@@ -109,6 +110,7 @@ def signals(n, rng):
     return X.astype(np.float32), (rng.random(n) < p).astype(int), p
 
 
+@pytest.mark.slow
 def test_decisions_by_small_probabilities_cost_less_than_to_alarm_always():
     """A miss of 1,000 alarms; after thirty epochs the networks are far too sure."""
     rng = np.random.default_rng(0)

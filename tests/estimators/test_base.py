@@ -74,6 +74,7 @@ def test_the_unit_of_a_stream_follows_its_costs_and_estimates_stay_in_currency(d
         np.testing.assert_allclose(estimator.predict_cost(X), before, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_first_block_may_be_narrow_of_one_class_or_tiny(data):
     X, y = data
     scaled = (X * np.logspace(-1, 1, X.shape[1])).astype(np.float32)
@@ -321,6 +322,7 @@ def test_batch_size_and_verbose_of_now(data, capsys):
     assert larger.net_.batch_size > 16
 
 
+@pytest.mark.slow
 def test_weights_that_count_repetitions_bound_probabilities_in_a_warm_start_too():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(-4, 1, (297, 2)), rng.normal(4, 1, (3, 2))])

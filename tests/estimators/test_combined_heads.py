@@ -111,6 +111,7 @@ def test_heads_without_a_weight_are_not_computed(rows, combined):
     assert len(calls) == n_used + 1
 
 
+@pytest.mark.slow
 def test_ensembles_are_saved_in_pickles_and_files(rows, combined):
     X = rows[0][:50]
     np.testing.assert_array_equal(

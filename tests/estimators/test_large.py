@@ -183,6 +183,7 @@ def test_checkpoints(data, in_blocks, tmp_path):
         model.fit(other, y)
 
 
+@pytest.mark.slow
 def test_memory_stays_far_below_the_size_of_the_file(tmp_path):
     script = f"""
     import numpy as np

@@ -40,6 +40,7 @@ def test_an_ensemble_has_a_network_for_each_fold_and_a_second_one_for_the_first(
     assert ensemble.named_estimators_["network"].net_.n_networks == 4
 
 
+@pytest.mark.slow
 def test_training_ends_after_two_plateaus(rows):
     """Labels at random, and of 500,001 rows an epoch, so that the patience is one."""
     X, y = np.tile(rows[0], (10, 1)), np.random.RandomState(1).randint(2, size=10 * MANY)

@@ -67,6 +67,7 @@ def test_heads_may_learn_another_loss(data):
     assert not np.allclose(hidden.sum(axis=1), 2, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

@@ -273,6 +273,7 @@ def test_one_array_by_name_is_the_array():
 # --------------------------------------------------------------------- scikit-learn's tools
 
 
+@pytest.mark.slow
 def test_texts_in_a_pipeline():
     model = make_pipeline(Words(), net(batch_size=8, max_epochs=5))
     always = COST[y].mean(axis=0).min()

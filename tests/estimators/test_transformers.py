@@ -97,6 +97,7 @@ def test_padding_on_the_left(name):
     np.testing.assert_allclose(np.vstack(alone), model.predict_cost(left)[:10], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_files():
     onnxruntime = pytest.importorskip("onnxruntime")
     onnx = pytest.importorskip("auxcst_sklearn.onnx")

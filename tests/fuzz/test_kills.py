@@ -22,6 +22,7 @@ def make(folder=None):
     return small_stack(max_epochs=12, patience=12, batch_size=8, checkpoint_dir=folder)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.parametrize("series", range(FUZZ))
 def test_killed_at_random(series, tmp_path):

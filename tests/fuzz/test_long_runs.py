@@ -15,6 +15,7 @@ from tests.fuzz.conftest import FUZZ
 X, Y = make_classification(150, 16, n_informative=6, n_classes=3, random_state=0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
 @pytest.mark.parametrize("make", [small_mlp, small_stack, small_cnn])
 def test_fits_leave_nothing_behind(make):

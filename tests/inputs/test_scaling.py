@@ -172,6 +172,7 @@ def test_the_network_sees_standardized_inputs(kind):
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
 def test_raw_features_are_learnt(load):
     raw, y = load(return_X_y=True)

@@ -85,6 +85,7 @@ def test_outputs_of_given_probabilities_down_to_one_of_all_samples():
     np.testing.assert_allclose(found, p, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_decisions_far_below_the_smoothing_are_good():
     """A miss costs as much as 1,000 alarms. Of each class 0.025 of the labels would be too much."""
     rng = np.random.default_rng(0)
@@ -103,6 +104,7 @@ def test_decisions_far_below_the_smoothing_are_good():
     assert possible <= cost < 1.3 * possible  # always to alarm: 1.4; random states 1.14 to 1.21
 
 
+@pytest.mark.slow
 def test_no_cost_can_outweigh_what_the_samples_cannot_show():
     """Of 500 samples none at X < 0 is a 1, which does not show that one in 5,000 is none."""
     rng = np.random.default_rng(0)
@@ -125,6 +127,16 @@ def test_only_extreme_costs_change_the_smoothing(ratio, extreme):
         loss = BayesRisk()
         assert (loss._for_statistics(stats) is not loss) == extreme
         assert CrossEntropy()._for_statistics(stats) == CrossEntropy()
+
+
+@pytest.mark.parametrize("aux_loss", [None, CrossEntropy(0.1)])
+def test_extreme_costs_bound_the_probabilities_of_heads_too(aux_loss):
+    X, y = np.arange(60.0).reshape(-1, 1), np.arange(60) // 30
+    costs = {"cost_matrix": [[0, 1], [1e4, 0]], "early_stopping": False, "max_epochs": 1}
+    model = CostSensitiveAuxMLP(alpha=0.3, aux_loss=aux_loss, random_state=0, **costs).fit(X, y)
+
+    for loss in (model.net_.criterion_.loss, model.net_.criterion_.aux_loss):
+        assert loss.probabilities(torch.tensor([[40.0, -40.0]]))[0, 1] == pytest.approx(1 / 61)
 
 
 def test_costs_near_zero_are_not_extreme():

@@ -122,6 +122,7 @@ def test_trees_compare_in_single_precision(name):
     assert_agrees(model, new, to_onnx(model, with_unusual(x)), sure=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_thresholds_between_two_neighbouring_floats(dtype):
     """The threshold is between two numbers of float32, and the nearest one may be the larger."""
@@ -199,6 +200,7 @@ def test_costs_that_are_known_when_deciding():
         to_onnx(Rule(REFUSED["neighbours"], **known).fit(X, Y[3], cost=cost), X)
 
 
+@pytest.mark.slow
 def test_an_isotonic_step_is_no_difference():
     """The rows lie at steps of the calibration, and networks compute in float32."""
     rng = np.random.default_rng(0)

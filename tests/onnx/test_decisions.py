@@ -34,6 +34,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_costs_and_index_are_of_decisions(kind):
     model = MODELS[kind](cost_matrix=COSTS).fit(X, Y)

@@ -103,6 +103,7 @@ def test_the_default_is_one_small_file_and_the_exporter_prints_nothing(tmp_path,
     assert_agrees(model, rng.normal(size=(N, 20)) * 100, file)
 
 
+@pytest.mark.slow
 def test_costs_known_when_deciding_and_categories_in_an_array(problem):
     rng = np.random.default_rng(0)
     matrices = rng.uniform(0.1, 1, size=(60, 3, 3)) * (1 - np.eye(3))
@@ -116,6 +117,7 @@ def test_costs_known_when_deciding_and_categories_in_an_array(problem):
     assert_agrees(model, Z, file, known, cost_matrices=known)
 
 
+@pytest.mark.slow
 def test_images_of_bytes_and_a_cost_network():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 255, size=(40, 3, 8, 8), dtype=np.uint8), np.arange(40) % 3
@@ -124,12 +126,14 @@ def test_images_of_bytes_and_a_cost_network():
     assert_agrees(model, Z, to_onnx(model, X))
 
 
+@pytest.mark.slow
 def test_sparse_rows_without_selection(problem):
     X = problem.X * (problem.X > 0)
     model = small_mlp().fit(X, problem.y)
     assert_agrees(model, X, to_onnx(model, sparse.coo_matrix(X)))
 
 
+@pytest.mark.slow
 def test_auto_encoders(problem):
     X = np.random.default_rng(1).normal(size=(N, 4))
     model = CSAEPretrainedMLP(2, 8, pretrain_epochs=1, **QUICK)
@@ -144,6 +148,7 @@ def test_modules_of_the_user(problem):
     assert_agrees(model, X, to_onnx(model, X))
 
 
+@pytest.mark.slow
 def test_modules_that_take_integers(problem):
     words = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 6), nn.ReLU())
     words.append(nn.Linear(6, 3))
@@ -163,6 +168,7 @@ class HashedIds(nn.Module):
         return self.out(self.hidden(self.embed(ids.remainder(50)).mean(1)).relu())
 
 
+@pytest.mark.slow
 def test_large_identifiers(problem):
     ids = np.random.default_rng(1).integers(2**40, size=(60, 2))
     model = small_net(HashedIds).fit(ids, problem.y)
@@ -185,6 +191,7 @@ class Steps(nn.Module):
         return self.out((z * m).sum(1) / m.sum(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.int64, bool])
 def test_padding_masks_of_series(problem, kind):
     rng = np.random.default_rng(1)
@@ -203,6 +210,7 @@ def test_padding_masks_of_series(problem, kind):
     assert types[0] == types[1]
 
 
+@pytest.mark.slow
 def test_a_model_serves_while_its_file_is_written(problem):
     model = small_mlp(precision="bf16").fit(problem.X, problem.y)
     expected, found, stop = model.predict_cost(problem.X), [], Event()
@@ -241,6 +249,7 @@ def test_a_module_that_cannot_be_exported_is_named(problem):
         to_onnx(model, problem.X)
 
 
+@pytest.mark.slow
 def test_many_classes_with_costs_per_sample():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 4)).astype(np.float32), np.arange(300) % 70
@@ -264,6 +273,7 @@ def test_a_pipeline_of_columns():
     assert_agrees(model, Z, to_onnx(model, X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [LogisticRegression(), small_mlp(n_networks=1)])
 def test_integers_and_floats_in_one_step_of_a_pipeline(last):
     rng = np.random.default_rng(0)
@@ -356,6 +366,7 @@ def test_mistakes(problem):
                 to_onnx(model, rows)
 
 
+@pytest.mark.slow
 def test_columns_with_the_names_of_inner_values(problem):
     X = pd.DataFrame(problem.X[:, :3], columns=["rows", "codes0", "g"])
     X["rows"] = np.where(X["rows"] > 0, "a", "b")
@@ -363,6 +374,7 @@ def test_columns_with_the_names_of_inner_values(problem):
     assert_agrees(model, X, to_onnx(model, X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.asarray, lambda X: pd.DataFrame(X, columns=["a", "b"])])
 def test_fractions_of_single_precision_as_categories(kind):
     X = np.random.default_rng(0).choice([0.05, 0.1, 0.19], size=(60, 2)).astype(np.float32)
@@ -370,6 +382,7 @@ def test_fractions_of_single_precision_as_categories(kind):
     assert_agrees(model, kind(X), to_onnx(model, kind(X)))
 
 
+@pytest.mark.slow
 def test_lists_that_mix_strings_and_numbers():
     rows = [["ab"[i % 2], float(i)] for i in range(60)]
     model = small_mlp(categorical_features=[0]).fit(rows, [0, 1] * 30)
@@ -381,6 +394,7 @@ def test_lists_that_mix_strings_and_numbers():
     np.testing.assert_allclose(session.run(None, inputs)[0], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_identifiers_that_float64_merges_are_refused():
     X = np.column_stack([-(2**53) - np.arange(60) % 3, np.arange(60)])
     model = small_mlp(categorical_features=[0]).fit(X, np.arange(60) % 3 == 0)
@@ -399,6 +413,7 @@ def test_what_no_file_can_hold_is_refused(problem):
         to_onnx(model, X[["g", "b"]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [small_mlp, lambda: BayesMinimumRiskClassifier(TableBoosting())])
 def test_an_empty_string_is_missing(make):
     """In the training, in predictions, and in the file."""
@@ -419,6 +434,7 @@ def test_names_of_columns_that_no_input_can_have(names, wrong):
         to_onnx(model, X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copied", [copy, deepcopy, lambda file: pickle.loads(pickle.dumps(file))])
 def test_a_file_is_a_value(problem, copied):
     file = to_onnx(small_mlp().fit(problem.X, problem.y), problem.X)

@@ -109,6 +109,7 @@ def test_thresholds_that_single_precision_would_move():
     assert_same_decisions(model, x, to_onnx(model, x))
 
 
+@pytest.mark.slow
 def test_an_ensemble_with_known_costs():
     """Of members that read integers, missing values and categories in ways of their own."""
     members = [
@@ -126,6 +127,7 @@ def test_an_ensemble_with_known_costs():
     assert_same_decisions(model, Z, file, known, cost_matrices=known)
 
 
+@pytest.mark.slow
 def test_an_ensemble_whose_network_has_learnt_costs():
     members = [("network", small_stack(max_epochs=30)), ("boosting", TableBoosting(**QUICKLY))]
     cost = np.exp(NUMBERS[:, :1]) * np.asarray(COSTS[3])[(np.arange(len(X)) % 3)]
@@ -135,6 +137,7 @@ def test_an_ensemble_whose_network_has_learnt_costs():
     assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
 
 
+@pytest.mark.slow
 def test_a_class_that_a_fold_lacks_has_its_column():
     y = np.where(np.arange(len(X)) == 7, "z", labels(X, 2))
     members = [("boosting", TableBoosting(**QUICKLY)), ("logistic", LogisticRegression())]
@@ -146,6 +149,7 @@ def test_a_class_that_a_fold_lacks_has_its_column():
     assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
 
 
+@pytest.mark.slow
 def test_a_calibrated_network_and_no_line_of_noise(capfd, recwarn, caplog):
     model = Rule(small_mlp(), cost_matrix=COSTS[2], calibration="sigmoid", cv=2)
     model.fit(X, labels(X, 2))

@@ -35,6 +35,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [list, np.array, pd.Series], ids=["list", "array", "series"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_texts_are_an_input_of_strings(kind, make):

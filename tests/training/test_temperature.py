@@ -131,6 +131,7 @@ def test_the_network_is_the_same_and_only_less_sure(fitted):
     assert np.ptp(soft, axis=1).mean() < np.ptp(cost, axis=1).mean()
 
 
+@pytest.mark.slow
 def test_where_classes_overlap_it_saves_money():
     soft, sure = [], []
     for seed in range(3):

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs._statistics import CostStatistics
-from tests.factories import training_set
+from auxcst_sklearn.metrics import mean_cost
+from tests.factories import small_mlp, training_set
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [1, 8, 0]])
 LABEL = np.array([0, 2, 2, 0, 2])
@@ -75,8 +77,15 @@ def test_small_weights_are_raised():
 
 
 def test_some_weight_must_be_positive():
-    with pytest.raises(ValueError, match="sample_weight is zero for every sample"):
-        training_set(np.ones((5, 1)), LABEL, MATRIX, True, np.zeros(5)).with_positive_weights()
+    X, y = np.arange(20.0).reshape(-1, 1), np.arange(20) % 2
+    zero, refused = np.zeros(20), "zero for every sample|at least one non-zero"  # of scikit-learn
+    for fit in (small_mlp().fit, BayesMinimumRiskClassifier().fit, small_mlp().partial_fit):
+        with pytest.raises(ValueError, match=refused):
+            fit(X, y, sample_weight=zero, **({"classes": [0, 1]} if "partial" in str(fit) else {}))
+    with pytest.raises(ValueError, match=refused):
+        small_mlp().fit(X, y, X_val=X, y_val=y, sample_weight_val=zero)
+    with pytest.raises(ValueError, match=refused):
+        mean_cost(y, y, cost_matrix=1 - np.eye(2), sample_weight=zero)
 
 
 def test_a_class_without_examples_keeps_its_row_of_the_matrix():

@@ -30,7 +30,7 @@ class Architecture:
     The output layer was at the positions `removed`; without it, the module returns `features`.
     `calls` return the `hidden_layers` that have heads. `runs` are the numbers of calls of their
     paths, and the outputs of the paths `overwritten` are changed by later layers. `heads` are
-    arguments of the cost heads.
+    arguments of the cost heads, without a function of the user that they read.
     """
 
     hidden_layers: tuple[str, ...]
@@ -128,7 +128,7 @@ def _head_reads(
     reads = {"shape": shape, "axis": axis, "gradient": 1.0 if gradient is None else gradient}
     if callable(head_input):
         in_features = _n_features(head_input(layer, trace.given))
-        return {**reads, "head_input": head_input, "in_features": in_features}
+        return {**reads, "in_features": in_features}
     if head_input != "auto":
         return {**reads, "head_input": head_input}
     has_steps = isinstance(trace.given, dict) and MASK in trace.given

@@ -86,7 +86,8 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             check_images_apart(self.body, inputs, example, trace, self.architecture.calls)
         # Heads are initialised last, so that the other weights are the same with and without heads.
         self.output = CostHead(self.architecture.features, n_classes, "flatten")
-        heads = [CostHead(n_classes=n_classes, **reads) for reads in self.architecture.heads]
+        given: Any = {"n_classes": n_classes, "head_input": head_input}
+        heads = [CostHead(**{**given, **reads}) for reads in self.architecture.heads]
         self.heads = nn.ModuleDict({f"hidden{i}": head for i, head in enumerate(heads, start=1)})
         self.head_gradient = max([0.0, *(head.gradient for head in heads)])
         self._recorder = Recorder(self.architecture.runs, {*self.architecture.overwritten})

@@ -111,6 +111,7 @@ def test_means_of_windows_agree_with_an_independent_computation():
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_files_and_modules_compute_means_of_windows():
     rng = np.random.default_rng(0)
     y = rng.integers(60, size=600)
@@ -180,6 +181,7 @@ def lengthened(X, n):
     return {name: np.concatenate([part, more[name]], axis=1) for name, part in X.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("pretrained", [False, True])  # the heads of a pretrained module vote
 def test_networks_on_sequences_take_every_length(d, pretrained):
