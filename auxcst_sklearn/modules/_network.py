@@ -38,12 +38,6 @@ def set_attributes(module: nn.Module, attributes: Attributes) -> None:
         vars(module.get_submodule(path)).update(values)
 
 
-UNLIKE = (
-    "module made networks of different layers or sizes; expected networks that differ only in "
-    "their weights. Set n_networks=1, or make them alike."
-)
-
-
 class OwnHook(partial[Any]):
     """A hook during a run of a module. Copies that another thread makes then do not contain it."""
 
@@ -140,9 +134,6 @@ class SideBySide(AuxNetwork):
 
     def __init__(self, networks: Sequence[AuxNetwork]) -> None:
         super().__init__()
-        first, *others = ([p.shape for p in one.parameters()] for one in networks)
-        if any(shapes != first for shapes in others):  # A random factory may make other ones.
-            raise ValueError(UNLIKE)
         self.networks = nn.ModuleList(networks)
         self.n_networks = len(networks)
         self.head_gradient = networks[0].head_gradient

@@ -414,3 +414,47 @@ def test_networks_alike_are_tried_once(digits):
     # Of costs that differ within a class a second network learns, which has no heads.
     classes, costs = model.net_.module_.classes, model.net_.module_.costs
     assert (classes.layers, costs.layers) == (("layers.1", "output"), ("output",))
+
+
+class Gated(nn.Module):
+    """One softmax for a gate, and for the probabilities of the classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.values, self.out = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+        self.softmax = nn.Softmax(-1)
+
+    def forward(self, x):
+        return self.softmax(self.out(self.softmax(self.gate(x)) * self.values(x)))
+
+
+def test_a_softmax_that_also_runs_elsewhere_is_not_left_out(problem):
+    X, y, _ = problem
+    with pytest.raises(ValueError, match="ends with the softmax 'softmax'.*but runs 2 times"):
+        net(Gated).fit(np.hstack([X, X]), y)
+
+
+@pytest.mark.parametrize("widths", [(9, 3), (8, 8, 3)])
+def test_a_cost_network_is_like_the_network_of_the_classes(problem, widths):
+    X, y, cost = problem
+    others = iter([(8, 3), widths])
+
+    def make():
+        sizes = [4, *next(others)]
+        layers = [x for pair in zip(sizes, sizes[1:]) for x in (nn.Linear(*pair), nn.ReLU())]
+        return nn.Sequential(*layers[:-1])
+
+    with pytest.raises(ValueError, match="module made networks of different layers or sizes"):
+        net(make, n_networks=1, hidden_layers=[], alpha=0).fit(X, y, cost=cost)
+
+
+@pytest.mark.parametrize("linear", [nn.Linear, lambda _, n_outputs: nn.LazyLinear(n_outputs)])
+def test_a_module_that_a_function_returns_stays_as_it_is(problem, linear):
+    X, y, _ = problem
+    own = nn.Sequential(linear(4, 8), nn.ReLU(), linear(8, 3))
+    last = own[-1]
+
+    model = net(lambda: own, alpha=0).fit(X, y)
+
+    assert own[-1] is last
+    assert model.net_.module_.networks[0].body is not own

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._checks.calls import error_context
-from .._heads import n_window_means
+from .._heads import FunctionInput, n_window_means
 from .._images import ImageLayer
 from .._named_rows import MASK, NamedRows
 from ._body import Example, check_rows_apart, random_rows
@@ -127,7 +127,9 @@ def _head_reads(
     shape, axis = tuple(layer.shape[1:]), trace.axis(call)
     reads = {"shape": shape, "axis": axis, "gradient": 1.0 if gradient is None else gradient}
     if callable(head_input):
-        in_features = _n_features(head_input(layer, trace.given))
+        with torch.no_grad():  # A module of the caller is tried as a copy, which may change.
+            tried = FunctionInput(head_input, 1).eval()(layer, trace.given)
+        in_features = _n_features(tried)
         return {**reads, "in_features": in_features}
     if head_input != "auto":
         return {**reads, "head_input": head_input}

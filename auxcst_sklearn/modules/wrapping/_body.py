@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from inspect import Parameter, signature
 from itertools import chain
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..._checks.calls import warn
-from .._network import UNLIKE, copy_of
+from .._network import copy_of
 from ._listener import Call, describe
 from ._tracing import Trace
 
@@ -57,9 +58,8 @@ def make_body(
             f"module={module!r} made an object of type {type(body).__name__}; expected an "
             "nn.Module."
         )
-    if not any(map(is_lazy, chain(body.parameters(), body.buffers()))):
-        body = copy_of(body)  # The caller or another network may hold its parts.
-    return body.to("cpu", torch.float32)
+    # The caller or another network may hold its parts.
+    return copy_of(body).to("cpu", torch.float32)
 
 
 def is_trained(module: nn.Module) -> bool:
@@ -105,6 +105,12 @@ def without_output_layer(module: nn.Module, example: Example) -> tuple[nn.Module
             "whose forward returns the output of its last nn.Linear."
         )
     if (softmax := _last_part(trace, (nn.Softmax, nn.LogSoftmax))) is not None:
+        if trace.runs(softmax) > 1:
+            raise ValueError(
+                f"{type(module).__name__} ends with the softmax {softmax!r}, which is left out "
+                f"here, but runs {trace.runs(softmax)} times; expected a softmax of its own at the "
+                "end, or none."
+            )
         removed += _remove(module, softmax)
         trace = Trace(module, example)
     if trace.output is not None and trace.output.dim() == 2:
@@ -165,17 +171,23 @@ def _remove(module: nn.Module, path: str) -> list[str]:
     return positions
 
 
-def without_layers(module: nn.Module, positions: Sequence[str], example: Example) -> nn.Module:
-    """Replace the layers at the positions that another module of this architecture has lost."""
+def without_layers(
+    module: nn.Module, positions: Sequence[str], example: Example, like: nn.Module
+) -> nn.Module:
+    """Replace the layers at the positions that another module, of one architecture, has lost."""
     if any(map(is_lazy, chain(module.parameters(), module.buffers()))):
         Trace(module, example)  # gives them shapes
     if [*positions] == [""]:
         return nn.Identity()
-    try:
+    with suppress(AttributeError):  # of a module without such a position, which is another one
         for position in positions:
             module.set_submodule(position, nn.Identity())
-    except AttributeError as error:
-        raise ValueError(UNLIKE) from error
+    shapes, expected = ([p.shape for p in one.parameters()] for one in (module, like))
+    if shapes != expected:  # A random factory may make other ones.
+        raise ValueError(
+            "module made networks of different layers or sizes; expected networks that differ "
+            "only in their weights. Set n_networks=1, or make them alike."
+        )
     return module
 
 

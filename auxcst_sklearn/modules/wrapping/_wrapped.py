@@ -77,7 +77,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
             budget = n_classes, head_input, head_gradient
             self.architecture = Architecture.of(trace, removed, hidden_layers, *budget)
         else:
-            self.body = without_layers(module, like.architecture.removed, example)
+            self.body = without_layers(module, like.architecture.removed, example, like.body)
             known = like.architecture
             self.architecture = known if hidden_layers else known.without_heads()
         self._stays_contiguous = any(map(_needs_contiguous_rows, self.body.modules()))

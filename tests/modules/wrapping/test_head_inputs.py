@@ -237,3 +237,26 @@ def test_each_head_trains_a_copy_of_a_module_that_reads_its_layer():
         plain = CostSensitiveAuxCNN(head_input=head_input, **given).fit(X, y)
         (head,) = plain.net_.module_.networks[0].heads.values()
         assert head.in_features == n_values
+
+
+class Normalised(nn.Module):
+    """Means of maps, in units of a batch."""
+
+    def __init__(self, n_maps):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(n_maps)
+
+    def forward(self, x, inputs):
+        return self.norm(x.mean((2, 3)))
+
+
+def test_a_module_that_reads_a_layer_is_tried_as_a_copy():
+    X, y = (
+        np.random.default_rng(0).normal(3, size=(40, 1, 8, 8)).astype(np.float32),
+        np.arange(40) % 3,
+    )
+    own = Normalised(4)
+
+    CostSensitiveAuxCNN(channels=(4, 4), head_input=own, max_epochs=1, random_state=0).fit(X, y)
+
+    assert torch.equal(own.norm.running_mean, torch.zeros(4))
