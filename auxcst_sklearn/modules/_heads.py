@@ -80,11 +80,13 @@ class FunctionInput(HeadInput):
 
     def __init__(self, function: Callable[[Tensor, Any], Tensor], n_features: int) -> None:
         super().__init__((n_features,), 1)
-        self.function = deepcopy(function) if isinstance(function, nn.Module) else function
+        is_module = isinstance(function, nn.Module)
+        self.function: Any = deepcopy(function).float() if is_module else function
 
     def forward(self, x: Tensor, inputs: Any) -> Tensor:
         """The features."""
-        return self.function(x, inputs)
+        features: Tensor = self.function(x, inputs)
+        return features
 
 
 HEAD_INPUTS: dict[str, type[HeadInput]] = {"mean": MeanInput, "flatten": FlattenInput}

@@ -255,8 +255,8 @@ def test_a_module_that_reads_a_layer_is_tried_as_a_copy():
         np.random.default_rng(0).normal(3, size=(40, 1, 8, 8)).astype(np.float32),
         np.arange(40) % 3,
     )
-    own = Normalised(4)
+    own = Normalised(4).double()
 
     CostSensitiveAuxCNN(channels=(4, 4), head_input=own, max_epochs=1, random_state=0).fit(X, y)
 
-    assert torch.equal(own.norm.running_mean, torch.zeros(4))
+    assert torch.equal(own.norm.running_mean, torch.zeros(4, dtype=torch.float64))
