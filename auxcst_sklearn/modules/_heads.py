@@ -80,8 +80,9 @@ class FunctionInput(HeadInput):
 
     def __init__(self, function: Callable[[Tensor, Any], Tensor], n_features: int) -> None:
         super().__init__((n_features,), 1)
-        is_module = isinstance(function, nn.Module)
-        self.function: Any = deepcopy(function).float() if is_module else function
+        self.function: Any = function
+        if isinstance(function, nn.Module):
+            self.function = deepcopy(function).float()
 
     def forward(self, x: Tensor, inputs: Any) -> Tensor:
         """The features."""
