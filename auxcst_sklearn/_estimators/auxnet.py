@@ -200,8 +200,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         or biases that no new module has. Set it to True for a function that loads weights.
     head_gradient : "auto" or float, default="auto"
         Factor of the gradient that heads send into the module. If "auto", 0 for a pretrained module
-        and for heads on means, which would push the layers towards features whose mean separates
-        the classes, and 1 for the other heads.
+        and where ``head_input="auto"`` chooses means, which would push the layers towards features
+        whose mean separates the classes, and 1 for the other heads.
     alpha : float, array-like of shape (n_heads,) or callable, default=0.3
         Weight of each auxiliary loss, from the first hidden layer on. Layers with weight 0 have no
         head. ``alpha=0`` is the plain network. A function of the number of heads returns the
