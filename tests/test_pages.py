@@ -76,6 +76,7 @@ def scale():
     }
 
 
+@pytest.mark.slow
 def test_inputs_of_a_file_from_a_frame(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     runtime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("auxcst_sklearn.onnx")

@@ -42,6 +42,7 @@ def test_costs_and_index_are_of_decisions(kind):
     assert_agrees(model, X, to_onnx(model, X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["network", "rule"])
 def test_matrices_of_rows_have_a_column_for_each_decision(kind):
     C = np.random.default_rng(1).uniform(size=(200, 3, 2))

@@ -74,6 +74,7 @@ def table(n, rng):
     return frame.astype({"rank": "category"})
 
 
+@pytest.mark.slow
 def test_a_table_of_every_kind_of_column():
     rng = np.random.default_rng(0)
     X, Z = table(400, rng), table(N, rng)
@@ -141,6 +142,7 @@ def test_auto_encoders(problem):
     assert_agrees(model, X, to_onnx(model, X))
 
 
+@pytest.mark.slow
 def test_modules_of_the_user(problem):
     X = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
     body = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.BatchNorm1d(8), nn.Linear(8, 3))
