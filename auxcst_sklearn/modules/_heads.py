@@ -21,8 +21,8 @@ from ._named_rows import MASK
 class HeadInput(nn.Module):
     """What a head reads: from the output of a hidden layer, features (n_samples, n_features).
 
-    The output of a sample has a `shape`, and `axis` is that of its channels in a batch. Inputs that
-    read all values take means of windows of `window` positions.
+    The output of a sample has a `shape`, and `axis` is the axis of its channels in a batch. Inputs
+    that read all values take means of windows of `window` positions.
     """
 
     n_features: int
@@ -33,7 +33,7 @@ class HeadInput(nn.Module):
         self.n_features = shape[self.axis - 1]
 
     def forward(self, x: Tensor, inputs: Any) -> Tensor:
-        """Features, which are flattened; `inputs` are those of the module, perhaps by name."""
+        """Features of any shape; `inputs` are the inputs of the module, perhaps by name."""
         raise NotImplementedError
 
 
@@ -41,7 +41,7 @@ class MeanInput(HeadInput):
     """The mean of each channel, over the positions that are not padding."""
 
     def forward(self, x: Tensor, inputs: Any) -> Tensor:
-        """Means; the attention mask of inputs by name is that of the first axis of its length."""
+        """Means, where the attention mask of inputs by name masks the first axis of its length."""
         if x.dim() == 2:
             return x
         mask = inputs.get(MASK) if isinstance(inputs, dict) else None
@@ -78,8 +78,16 @@ class FunctionInput(HeadInput):
     If it is a module, each head has a copy, which is trained with it.
     """
 
-    def __init__(self, function: Callable[[Tensor, Any], Tensor], n_features: int) -> None:
-        super().__init__((n_features,), 1)
+    def __init__(
+        self,
+        function: Callable[[Tensor, Any], Tensor],
+        shape: Sequence[int],
+        axis: int,
+        n_features: int | None = None,
+    ) -> None:
+        super().__init__(shape, axis)
+        if n_features is not None:
+            self.n_features = n_features
         self.function: Any = function
         if isinstance(function, nn.Module):
             self.function = deepcopy(function).float()
@@ -179,7 +187,7 @@ class CostHead(Head, nn.Linear):
         window: int = 1,
     ) -> None:
         if callable(head_input):
-            reads: HeadInput = FunctionInput(head_input, in_features or shape[axis - 1])
+            reads: HeadInput = FunctionInput(head_input, shape, axis, in_features)
         else:
             reads = HEAD_INPUTS[head_input](shape, axis, window)
         super().__init__(reads.n_features, n_classes)

@@ -458,3 +458,13 @@ def test_a_module_that_a_function_returns_stays_as_it_is(problem, linear):
 
     assert own[-1] is last
     assert model.net_.module_.networks[0].body is not own
+
+
+def test_a_linear_layer_and_a_deeper_module_are_not_alike(problem):
+    X, y, _ = problem
+    modules = [nn.Linear(4, 3), nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))]
+    for first, second in (modules, reversed(modules)):
+        several = iter([first, second])
+        with pytest.raises(ValueError, match="module made networks of different layers or sizes"):
+            net(lambda several=several: next(several), n_networks=2, alpha=0).fit(X, y)
+    net(lambda: nn.Linear(4, 3), n_networks=2, alpha=0).fit(X, y)

@@ -153,3 +153,11 @@ def test_the_mean_of_tokens_leaves_out_padding_whatever_it_contains():
     torch.testing.assert_close(found, F.linear(means, head.weight, head.bias))
     other = head(x, {"attention_mask": torch.zeros(3, 5)})  # of other positions than the layer has
     torch.testing.assert_close(other, F.linear(x.mean(1), head.weight, head.bias))
+
+
+@pytest.mark.parametrize(("axis", "n_features"), [(1, 5), (2, 8), (-1, 8), (-2, 5)])
+def test_a_function_reads_the_channels_unless_it_returns_another_number(axis, n_features):
+    head = CostHead((5, 8), 3, lambda x, inputs: x.mean(dim=3 - axis % 3), axis=axis)
+    assert head.in_features == n_features
+    assert head(torch.zeros(4, 5, 8)).shape == (4, 3)
+    assert CostHead((5, 8), 3, lambda x, inputs: x[:, 0, :2], in_features=2).in_features == 2

@@ -70,7 +70,7 @@ class Architecture:
         )
 
     def without_heads(self) -> Architecture:
-        """The same for a network that has an output only."""
+        """Return the architecture of a network that has an output only."""
         return replace(self, hidden_layers=(), calls=(), heads=())
 
 
@@ -87,13 +87,12 @@ def trace_of(body: nn.Module, example: Example, name: str) -> Trace:
 def check_images_apart(
     body: nn.Module, inputs: ImageLayer, example: Example, trace: Trace, calls: Collection[Call]
 ) -> None:
-    """Check that a module on one array keeps rows apart, and note whether it takes integers."""
+    """Check that a module on one array keeps rows apart."""
     two = example.to(trace.dtype) if isinstance(example, Tensor) else None
     # Two equal rows could not show that a module mixes the rows of a batch.
     if two is None or torch.equal(two[0], two[-1]):
         two = random_rows(inputs.out_shape, trace.dtype, 2)
     check_rows_apart(body, two, [two[:1], two[1:]], calls)
-    inputs.integers = not trace.dtype.is_floating_point
 
 
 def example_of(inputs: ImageLayer | NamedRows, rows: Tensor | None) -> Example:
@@ -128,7 +127,7 @@ def _head_reads(
     reads = {"shape": shape, "axis": axis, "gradient": 1.0 if gradient is None else gradient}
     if callable(head_input):
         with torch.no_grad():  # A module of the caller is tried as a copy, which may change.
-            tried = FunctionInput(head_input, 1).eval()(layer, trace.given)
+            tried = FunctionInput(head_input, shape, axis).eval()(layer, trace.given)
         in_features = _n_features(tried)
         return {**reads, "in_features": in_features}
     if head_input != "auto":

@@ -177,10 +177,10 @@ def without_layers(
     """Replace the layers at the positions that another module, of one architecture, has lost."""
     if any(map(is_lazy, chain(module.parameters(), module.buffers()))):
         Trace(module, example)  # gives them shapes
-    if [*positions] == [""]:
-        return nn.Identity()
+    if isinstance(module, nn.Linear):  # which is the output layer itself
+        module = nn.Identity()
     with suppress(AttributeError):  # of a module without such a position, which is another one
-        for position in positions:
+        for position in filter(None, positions):
             module.set_submodule(position, nn.Identity())
     shapes, expected = ([p.shape for p in one.parameters()] for one in (module, like))
     if shapes != expected:  # A random factory may make other ones.

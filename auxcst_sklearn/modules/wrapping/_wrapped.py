@@ -84,6 +84,7 @@ class WrappedNetwork(SeededModule, AuxNetwork):
         self._order_memory()
         if like is None and isinstance(inputs, ImageLayer):
             check_images_apart(self.body, inputs, example, trace, self.architecture.calls)
+            inputs.integers = not trace.dtype.is_floating_point
         # Heads are initialised last, so that the other weights are the same with and without heads.
         self.output = CostHead(self.architecture.features, n_classes, "flatten")
         given: Any = {"n_classes": n_classes, "head_input": head_input}
