@@ -21,15 +21,15 @@ def test_statistics_add_up():
     label = np.array([0, 1, 2])
     whole = CostStatistics.of(COST, label)
 
-    parts = CostStatistics.of(COST[:1], label[:1]).update(
+    parts = CostStatistics.of(COST[:1], label[:1]).merge(
         CostStatistics.of(COST[1:], label[1:]), replaces=False
     )
 
     np.testing.assert_array_equal(parts.weight, whole.weight)
     np.testing.assert_array_equal(parts.costs, whole.costs)
-    twice = whole.update(whole, replaces=False)
+    twice = whole.merge(whole, replaces=False)
     np.testing.assert_array_equal(twice.weight, 2 * whole.weight)
     np.testing.assert_allclose(twice.costs, whole.costs)
-    replaced = whole.update(CostStatistics(whole.weight, COST + 1), replaces=True)
+    replaced = whole.merge(CostStatistics(whole.weight, COST + 1), replaces=True)
     np.testing.assert_array_equal(replaced.weight, 2 * whole.weight)
     np.testing.assert_array_equal(replaced.costs, COST + 1)
