@@ -294,9 +294,8 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         p = probabilities(self.estimator_, X, self.classes_)
         if self.temperature_ == 1:
             return p
-        return at_temperature(
-            p, self.temperature_, np.isin(self.classes_, self.estimator_.classes_)
-        )
+        known = np.isin(self.classes_, self.estimator_.classes_)
+        return at_temperature(p, self.temperature_, known)
 
     @property
     def n_features_in_(self) -> int:

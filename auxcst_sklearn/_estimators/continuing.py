@@ -57,9 +57,9 @@ def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
     arguments = optimizer_arguments(*of_optimizer) | check_net_params(estimator.net_params)
     if (decay := arguments.get("optimizer__weight_decay")) is not None:
         _change_weight_decay(net, decay)
-    for part in net.module_.modules():
-        if hasattr(part, "set_dropout"):
-            part.set_dropout(estimator.get_params(deep=False)["dropout"])
+    for layer in net.module_.modules():
+        if hasattr(layer, "set_dropout"):
+            layer.set_dropout(estimator.get_params(deep=False)["dropout"])
     objective, before = net.criterion_, net.criterion_.alpha_of_layers
     alpha = getattr(estimator, "alpha", before)
     now = alpha_of_layers(alpha, len(before), layers=f"layer, heads on {net.module_.layers[:-1]}")

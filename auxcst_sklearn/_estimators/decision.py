@@ -132,10 +132,10 @@ class DecisionMixin(ClassifierMixin):
         return self._expected_cost(X, self.predict_proba(X))
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
-        """The same under given class probabilities.
+        """Costs of each decision under given class probabilities, (n, n_decisions), in currency.
 
-        By a function of X for a part of the samples at once: a matrix for each of many samples may
-        not fit into memory, and the costs of a sample depend on this sample alone.
+        A function of X is called for a part of the samples at once, because a matrix for each of
+        many samples may not fit into memory. The costs of a sample depend on this sample alone.
         """
         function = self._deciding_function
         if function is None:

@@ -146,7 +146,7 @@ class Preprocessor:
         return None
 
     def as_read_by(self, module: nn.Module) -> Preprocessor:
-        """The inputs, with what trials of the network have shown of them; here the same."""
+        """Return the inputs, with what trials of the network have shown; here unchanged."""
         return self
 
     def attributes(self) -> dict[str, Any]:

@@ -49,9 +49,8 @@ class Rows:
     def __init__(self, data: Problem, device: str, lengths: Tensor | None = None) -> None:
         self.device = device
         self.lengths = lengths  # of sequences, if batches have rows of similar length
-        self.X = (
-            data.X
-        )  # (n, n_features), images (n, C, H, W), or words of arrays by name (n, n_words)
+        # (n, n_features), images (n, C, H, W), or words of arrays by name (n, n_words).
+        self.X = data.X
         is_dense = isinstance(data.X, np.ndarray)
         # A tensor shares the memory of dense rows. Too many rows to copy stay an array.
         if is_dense and (is_shareable(data.X) or data.X.nbytes <= lazy_rows.DISK_BYTES):
@@ -59,9 +58,9 @@ class Rows:
         self.on_device = isinstance(self.X, Tensor) and has_room(device, self.X.nbytes)
         if self.on_device:
             self.X = self.X.to(device)
+        self.label = torch.from_numpy(data.label).to(device)
         # (K, D) if the samples of a class share their costs, which batches gather by label; else
         # (n, D).
-        self.label = torch.from_numpy(data.label).to(device)
         self.cost = torch.from_numpy(data.values.astype(np.float32)).to(device)
         self.weight = self.matrices = None
         if (weight := data.relative_weight) is not None:

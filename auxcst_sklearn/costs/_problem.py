@@ -191,7 +191,7 @@ class Problem:
             offset = (1 - share) * offset + share * own_offset
             unit = (1 - share) * unit + share * own_unit
         new = self.statistics((offset, unit))
-        return before.in_unit(offset, unit).update(new, replaces=self.kind == "matrix")
+        return before.in_unit(offset, unit).merge(new, replaces=self.kind == "matrix")
 
     def by_name(self) -> dict[str, Any]:
         """All that was given, by the name of the argument, for digests."""

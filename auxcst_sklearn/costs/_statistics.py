@@ -47,7 +47,7 @@ class CostStatistics:
         divisor = np.where(weight > 0, weight, np.nan)
         return cls(weight, total / divisor[:, np.newaxis])
 
-    def update(self, other: CostStatistics, *, replaces: bool) -> CostStatistics:
+    def merge(self, other: CostStatistics, *, replaces: bool) -> CostStatistics:
         """Statistics of these rows and others; or with the costs of the others alone."""
         weight = self.weight + other.weight
         if replaces:
