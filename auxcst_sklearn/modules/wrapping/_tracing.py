@@ -114,7 +114,7 @@ class Trace:
         self._inputs = {id(x): {i} for i, x in enumerate(given)}
         self.touched = set[int]()  # inputs that weights or sums have touched
         self._axes: dict[int, int] = {}
-        # Tensors are distinguished by their ids. `_step_of` has the number of the step that made one.
+        # Tensors are distinguished by their ids, for which `_step_of` has the number of a step.
         weights = [*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())]
         self._weights = {*map(id, weights)}
         self._kept = [*given, *weights]  # while they exist, no other tensor gets their ids
