@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _check_method_params
 
@@ -21,6 +21,7 @@ from .._checks.classifiers import probabilities
 from .._checks.labels import shorten
 from .._checks.nesting import chain
 from .._training.geometric_mean import MANY_CLASSES
+from .._training.group_folds import ShuffledGroups
 from .._training.temperature import HEATS, best_temperature, log_clipped, log_loss_of
 from ..costs._labels import columns_of
 from ..costs._problem import Fold, Problem
@@ -49,7 +50,7 @@ def warn_of_many_classes(calibration: str | None, n_classes: int) -> None:
 
 def folds_of(cv: Any, data: Problem, *, one: bool) -> list[Fold]:
     """The folds of `cv`: five if it is None, or with `one` only the first fold."""
-    kind = StratifiedKFold if data.groups is None else StratifiedGroupKFold
+    kind = StratifiedKFold if data.groups is None else ShuffledGroups
     splitter = kind(5, shuffle=True, random_state=0) if cv is None else cv
     with warnings.catch_warnings():  # Rare classes cannot be in every fold.
         warnings.simplefilter("ignore", UserWarning)

@@ -14,7 +14,6 @@ from sklearn.model_selection import (
     GroupKFold,
     GroupShuffleSplit,
     KFold,
-    StratifiedGroupKFold,
     StratifiedKFold,
     train_test_split,
 )
@@ -22,6 +21,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from ..costs._problem import Fold, Problem
 from .batches import Rows
+from .group_folds import ShuffledGroups
 from .loop import Training
 from .net import CostNet
 from .temperature import log_clipped
@@ -152,7 +152,7 @@ def folds(
     # One class with enough rows is sufficient: scikit-learn then stratifies, and spreads rarer
     # classes as evenly as it can.
     stratified = np.unique(label, return_counts=True)[1].max() >= n_folds and not are_too_many
-    kinds = [StratifiedKFold, KFold] if groups is None else [StratifiedGroupKFold, GroupKFold]
+    kinds = [StratifiedKFold, KFold] if groups is None else [ShuffledGroups, GroupKFold]
     for kind in kinds[0 if stratified else 1 :]:
         splitter = kind(n_folds, shuffle=True, random_state=random_state)
         with warnings.catch_warnings():  # for classes with fewer rows than folds

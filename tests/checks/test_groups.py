@@ -1,4 +1,4 @@
-"""Groups of rows: a gap is an error that names them, not one large group."""
+"""Groups of rows: a gap is an error that names them, and folds of groups are stratified."""
 
 import numpy as np
 import pandas as pd
@@ -7,6 +7,7 @@ import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
+from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from tests.factories import small_stack
@@ -74,3 +75,32 @@ def test_groups_of_any_type_are_the_same(make):
     days = pd.Series(pd.to_datetime(NUMBER, unit="D"))
     for groups in (NUMBER.tolist(), NUMBER.astype(float), days, pd.DataFrame({"g": NUMBER})):
         np.testing.assert_allclose(make().fit(X, Y, groups=groups).predict_proba(X), expected)
+
+
+class Recorder(GaussianNB):
+    """Keeps the labels of each training set."""
+
+    labels = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.labels.append(y)
+        return super().fit(X, y, sample_weight)
+
+
+STRATIFIED = {
+    "rule": lambda: BayesMinimumRiskClassifier(Recorder(), calibration="sigmoid"),
+    "ensemble": lambda: CostSensitiveEnsembleClassifier([("r", Recorder())], cv=5, random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", STRATIFIED)
+def test_folds_of_groups_are_stratified(kind, monkeypatch):
+    """Of 60 customers, a few have most of the frauds."""
+    rng, group = np.random.default_rng(0), np.arange(600) % 60
+    fraud = rng.random(600) < np.repeat([0.9, 0.3, 0.02], [3, 6, 51])[group]
+    monkeypatch.setattr(Recorder, "labels", [])
+    STRATIFIED[kind]().fit(rng.normal(size=(600, 3)), fraud.astype(int), groups=group)
+
+    rates = [labels.mean() for labels in Recorder.labels if len(labels) < 600]
+    assert len(rates) == 5
+    np.testing.assert_allclose(rates, fraud.mean(), rtol=0.1)
