@@ -17,8 +17,9 @@ from ._heads import Head
 
 OF_EVERY_MODULE = vars(nn.Module())
 
-# Attributes of modules that belong to their state, such as numbers of steps: by path and name.
-Attributes = dict[str, dict[str, Any]]
+# Attributes of modules that belong to their state, such as numbers of steps: by path and name,
+# each with its dtype if it is a scalar of numpy. (0.5, "<f4") is np.float32(0.5).
+Attributes = dict[str, dict[str, tuple[Any, str | None]]]
 PLAIN = (bool, int, float, complex, str, type(None))
 
 
@@ -27,15 +28,19 @@ def plain_attributes(module: nn.Module) -> Attributes:
     attributes: Attributes = {}
     for path, part in module.named_modules():
         own = {k: v for k, v in vars(part).items() if k not in OF_EVERY_MODULE}
-        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
-        attributes[path] = {k: v for k, v in plain.items() if type(v) in PLAIN}
+        typed = {
+            k: (v.item(), v.dtype.str) if isinstance(v, np.generic) else (v, None)
+            for k, v in own.items()
+        }
+        attributes[path] = {k: (v, dtype) for k, (v, dtype) in typed.items() if type(v) in PLAIN}
     return attributes
 
 
 def set_attributes(module: nn.Module, attributes: Attributes) -> None:
     """Set the attributes that `plain_attributes` returned."""
     for path, values in attributes.items():
-        vars(module.get_submodule(path)).update(values)
+        own = {k: v if of is None else np.dtype(of).type(v) for k, (v, of) in values.items()}
+        vars(module.get_submodule(path)).update(own)
 
 
 class OwnHook(partial[Any]):

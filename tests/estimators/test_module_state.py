@@ -111,7 +111,7 @@ class Centred(nn.Module):
         h = self.a(x).relu()
         if self.training:
             self.n_steps, self.phase = self.n_steps + 1, None
-            self.rate *= np.float32(0.97)
+            self.rate *= self.rate.dtype.type(0.97)
             if self.n_steps == self.dies_at:
                 raise KeyboardInterrupt
             self.mean = 0.9 * self.mean + 0.1 * h.detach().mean(0)
