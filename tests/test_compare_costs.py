@@ -269,11 +269,11 @@ FIXED = [[0, 5], [40, 5]]
 def alerts():
     """Rows of customers, costs of alerts and of missed amounts, and one fold."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    y = (X[:, 0] + rng.normal(size=300) > 1).astype(int)
-    C = np.zeros((300, 2, 2))
-    C[:, :, 1], C[:, 1, 0] = 5, rng.lognormal(3, 1.5, 300)
-    return X, y, C, np.sort(rng.integers(0, 30, 300)), (np.arange(200), np.arange(200, 300))
+    X = rng.normal(size=(1000, 3))
+    y = (X[:, 0] + rng.normal(size=1000) > 1).astype(int)
+    C = np.zeros((1000, 2, 2))
+    C[:, :, 1], C[:, 1, 0] = 5, rng.lognormal(3, 1.5, 1000)
+    return X, y, C, np.sort(rng.integers(0, 100, 1000)), (np.arange(200), np.arange(200, 1000))
 
 
 @pytest.mark.parametrize("kind", OWN)

@@ -738,7 +738,7 @@ def test_logistic_regression_replaces_boosting_for_many_classes(n_classes, secon
 
 def test_logistic_regression_takes_tables_as_they_are():
     X, y = many_classes(30)
-    table = pd.DataFrame(X[:, :5], columns=list("abcde"))
+    table = pd.DataFrame(X[:, :5].copy(), columns=list("abcde"))
     table["text"] = np.array([f"word {k % 10}" for k in y])
     table["days"] = y
     table.loc[::7, "a"] = np.nan
