@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
 from auxcst_sklearn.costs import cost_vectors, ordinal_cost_matrix
-from auxcst_sklearn.costs._problem import read_problem
 from auxcst_sklearn.metrics import (
     cost_difference,
     cost_scorer,
@@ -43,23 +43,25 @@ def test_classes_must_be_sorted(classes):
 
 def test_a_single_class_is_refused():
     with pytest.raises(ValueError, match=r"1 class only, \['a'\]; .* classes="):
-        read_problem(None, np.array(["a", "a"]), lambda X, y: (X, y), cost=None, cost_matrix=None)
+        BayesMinimumRiskClassifier(DummyClassifier()).fit(np.eye(2), ["a", "a"])
     with pytest.raises(ValueError, match=r"classes=\[0\] contains 1 class only"):
         of_fit(label=np.array([0, 0]), classes=[0])
 
 
 def of_fit(cost=None, matrix=None, label=LABEL, labels=CLASSES, classes=None):
-    known = {"cost": cost, "cost_matrix": matrix, "classes": labels if classes is None else classes}
-    return read_problem(None, labels[label], lambda X, y: (X, y), **known)
+    known = {"cost_matrix": matrix, "classes": labels if classes is None else classes}
+    model = BayesMinimumRiskClassifier(DummyClassifier(), **known)
+    return model.fit(np.zeros((len(label), 1)), labels[label], cost=cost)
 
 
 def test_costs_have_one_source():
     with pytest.raises(ValueError, match="both cost and cost_matrix; expected one source"):
         of_fit(MATRIX[LABEL], MATRIX)
 
-    np.testing.assert_array_equal(of_fit(MATRIX[LABEL]).vectors(), MATRIX[LABEL])
-    np.testing.assert_array_equal(of_fit(None, MATRIX).matrix(), MATRIX)
-    np.testing.assert_array_equal(of_fit().matrix(), 1 - np.eye(3))
+    means = of_fit(MATRIX[LABEL]).cost_matrix_[[0, 2]]
+    np.testing.assert_allclose(means, MATRIX[[0, 2]], rtol=1e-15)
+    np.testing.assert_array_equal(of_fit(None, MATRIX).cost_matrix_, MATRIX)
+    np.testing.assert_array_equal(of_fit().cost_matrix_, 1 - np.eye(3))
 
 
 LABELS = np.array(["cat", "cow", "dog"])
