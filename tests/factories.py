@@ -5,9 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from sklearn.base import clone
 from torch import nn
 
-from auxcst_sklearn import CostSensitiveAuxCNN, CostSensitiveAuxMLP, CostSensitiveAuxNet
+from auxcst_sklearn import (
+    CostSensitiveAuxCNN,
+    CostSensitiveAuxMLP,
+    CostSensitiveAuxNet,
+    CostSensitiveEnsembleClassifier,
+)
 from auxcst_sklearn.costs._problem import Problem
 
 QUICK = {"random_state": 0, "device": "cpu"}
@@ -43,6 +49,12 @@ def small_cnn(**parameters):
 
 def small_net(module, **parameters):
     return CostSensitiveAuxNet(module, **{"max_epochs": 2, "n_networks": 1, **QUICK, **parameters})
+
+
+def table_boosting(**parameters):
+    """The gradient boosting of the ensemble, with scikit-learn's defaults."""
+    boosting = clone(CostSensitiveEnsembleClassifier().get_params()["boosting"])
+    return boosting.set_params(**{"early_stopping": "auto", "max_iter": 100, **parameters})
 
 
 def dense(*widths, activation=nn.ReLU):

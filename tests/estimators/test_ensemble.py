@@ -32,11 +32,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from auxcst_sklearn import CostSensitiveAuxMLP, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn._training.geometric_mean import geometric_mean, mean_weights, shift_to_networks
 from auxcst_sklearn._training.temperature import log_clipped
 from auxcst_sklearn.metrics import cost_scorer
-from tests.factories import small_stack
+from tests.factories import small_stack, table_boosting
 
 MATRIX = np.array([[0.0, 1, 5], [2, 0, 1], [10, 1, 0]])
 
@@ -361,7 +360,7 @@ def test_groups_are_in_one_fold_each(data):
 
 def test_boosting_is_stopped_by_its_fold(data):
     X, y = data
-    boosting = TableBoosting(early_stopping=True, max_iter=200, random_state=0)
+    boosting = table_boosting(early_stopping=True, max_iter=200, random_state=0)
 
     model = ensemble([("boosting", boosting)]).fit(X, y)
 
@@ -510,7 +509,7 @@ def test_boosting_learns_from_strings(table):
     known = X.assign(city=X["city"].astype("category"))
     parameters = {"max_iter": 10, "min_samples_leaf": 5, "random_state": 0}
 
-    found = TableBoosting(**parameters).fit(X, y)
+    found = table_boosting(**parameters).fit(X, y)
 
     expected = HistGradientBoostingClassifier(**parameters).fit(known, y)
     np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(known))
@@ -525,7 +524,7 @@ def test_boosting_keeps_its_parameters_during_a_fit(table):
         noted.append(model.get_params()["categorical_features"])
         return 0.0
 
-    TableBoosting(max_iter=2, early_stopping=True, scoring=score).fit(X, y)
+    table_boosting(max_iter=2, early_stopping=True, scoring=score).fit(X, y)
 
     assert set(noted) == {"from_dtype"}
 
@@ -533,7 +532,7 @@ def test_boosting_keeps_its_parameters_during_a_fit(table):
 def test_a_row_of_a_table_gets_alone_what_it_gets_among_others(table):
     X, y = table
     X = X.assign(size=np.where(X["x"] > 0, "large", "small"), n=np.arange(200))
-    boosting = TableBoosting(max_iter=10, min_samples_leaf=5, random_state=0)
+    boosting = table_boosting(max_iter=10, min_samples_leaf=5, random_state=0)
     model = ensemble([("boosting", boosting)]).fit(X, y)
     X = X.assign(city=X["city"].where(X["x"] > -1, "elsewhere"))
 
@@ -550,7 +549,7 @@ def test_boosting_takes_more_categories_than_scikit_learn():
     X = pd.DataFrame({"id": [f"{i:03}" for i in range(300)] * 2, "x": rng.normal(size=600)})
     y = (X["x"] > 0).to_numpy()
 
-    model = TableBoosting(max_iter=5).fit(X, y)
+    model = table_boosting(max_iter=5).fit(X, y)
 
     assert (model.predict(X) == y).mean() > 0.9
 

@@ -29,8 +29,7 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._estimators.table_models import TableBoosting
-from tests.factories import small_stack
+from tests.factories import small_stack, table_boosting
 from tests.fuzz.conftest import FUZZ, examples
 
 NUMBERS = {
@@ -83,7 +82,7 @@ def models(draw, columns):
 
     def member(may_stack=False):
         if draw(st.integers(0, 2)) == 0:
-            return TableBoosting(max_iter=4, random_state=0)
+            return table_boosting(max_iter=4, random_state=0)
         numbers = make_pipeline(SimpleImputer(strategy=draw(IMPUTERS)), draw(SCALERS))
         steps = make_column_transformer(
             (numbers, names["numbers"]), (draw(ENCODERS), names["texts"])

@@ -22,10 +22,9 @@ from torch import nn
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveAuxMLP, CSAEPretrainedMLP
 from auxcst_sklearn._estimators.export import DecisionModule
-from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.losses import LOSSES, ProbabilisticLoss
 from auxcst_sklearn.onnx import to_onnx
-from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack
+from tests.factories import QUICK, small_cnn, small_mlp, small_net, small_stack, table_boosting
 from tests.onnx.files import N, assert_agrees, onnxruntime, run
 
 
@@ -416,7 +415,7 @@ def test_what_no_file_can_hold_is_refused(problem):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [small_mlp, lambda: BayesMinimumRiskClassifier(TableBoosting())])
+@pytest.mark.parametrize("make", [small_mlp, lambda: BayesMinimumRiskClassifier(table_boosting())])
 def test_an_empty_string_is_missing(make):
     """In the training, in predictions, and in the file."""
     X = pd.DataFrame({"s": ["", "z", None, "w"] * 20, "x": range(80)})

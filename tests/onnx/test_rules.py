@@ -20,9 +20,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn.onnx import to_onnx
-from tests.factories import small_mlp, small_stack
+from tests.factories import small_mlp, small_stack, table_boosting
 from tests.onnx.files import run, table
 
 Rule, Ensemble = BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
@@ -62,8 +61,8 @@ def assert_same_decisions(model, rows, file, cost=None, **more):
 
 QUICKLY = {"max_iter": 10, "random_state": 0}
 OF_TABLES = {
-    "boosting": lambda: Rule(TableBoosting(**QUICKLY)),
-    "isotonic": lambda: Rule(TableBoosting(**QUICKLY), calibration="isotonic"),
+    "boosting": lambda: Rule(table_boosting(**QUICKLY)),
+    "isotonic": lambda: Rule(table_boosting(**QUICKLY), calibration="isotonic"),
     "pipeline": lambda: Rule(make_pipeline(prepared(), LogisticRegression())),
     "at the end": lambda: make_pipeline(prepared(), Rule(calibration="sigmoid")),
 }
@@ -94,7 +93,7 @@ def test_rules_of_numbers(make, n_classes):
     assert_same_decisions(model, MORE_NUMBERS, to_onnx(model, NUMBERS[:5]))
 
 
-@pytest.mark.parametrize("estimator", [TableBoosting(**QUICKLY), GaussianNB()])
+@pytest.mark.parametrize("estimator", [table_boosting(**QUICKLY), GaussianNB()])
 def test_calibration_by_a_temperature(estimator):
     pytest.importorskip("sklearn", minversion="1.8")
     model = Rule(estimator, cost_matrix=COSTS[2], calibration="temperature")
@@ -114,7 +113,7 @@ def test_an_ensemble_with_known_costs():
     """Of members that read integers, missing values and categories in ways of their own."""
     members = [
         ("network", small_stack(max_epochs=30)),
-        ("boosting", TableBoosting(early_stopping=True, **QUICKLY)),
+        ("boosting", table_boosting(early_stopping=True, **QUICKLY)),
         ("forest", make_pipeline(prepared(), RandomForestClassifier(5, random_state=0))),
         ("logistic", make_pipeline(prepared(), LogisticRegression())),
     ]
@@ -129,7 +128,7 @@ def test_an_ensemble_with_known_costs():
 
 @pytest.mark.slow
 def test_an_ensemble_whose_network_has_learnt_costs():
-    members = [("network", small_stack(max_epochs=30)), ("boosting", TableBoosting(**QUICKLY))]
+    members = [("network", small_stack(max_epochs=30)), ("boosting", table_boosting(**QUICKLY))]
     cost = np.exp(NUMBERS[:, :1]) * np.asarray(COSTS[3])[(np.arange(len(X)) % 3)]
     y = np.array(["a", "b", "c"])[np.arange(len(X)) % 3]
     model = Ensemble(members, cv=2, random_state=0).fit(NUMBERS, y, cost=cost)
@@ -140,7 +139,7 @@ def test_an_ensemble_whose_network_has_learnt_costs():
 @pytest.mark.slow
 def test_a_class_that_a_fold_lacks_has_its_column():
     y = np.where(np.arange(len(X)) == 7, "z", labels(X, 2))
-    members = [("boosting", TableBoosting(**QUICKLY)), ("logistic", LogisticRegression())]
+    members = [("boosting", table_boosting(**QUICKLY)), ("logistic", LogisticRegression())]
     members.append(("network", small_stack(max_epochs=10)))
     model = Ensemble(members, classes=["0", "a", "b", "z"], random_state=0)
     with warnings.catch_warnings():
@@ -175,7 +174,7 @@ STRINGS = make_column_transformer((StandardScaler(), ["size"]), ("passthrough", 
     [
         (OwnForest(3), NUMBERS, "OwnForest cannot be converted by skl2onnx: .*OwnForest.*own conv"),
         (
-            make_pipeline(STRINGS, TableBoosting(categorical_features=[1])),
+            make_pipeline(STRINGS, table_boosting(categorical_features=[1])),
             X[["size", "colour"]].astype({"colour": "category"}),
             "strings",
         ),

@@ -20,12 +20,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxMLP
-from auxcst_sklearn._estimators.table_models import TableBoosting
 from auxcst_sklearn._training.devices import multiplications_per_row
 from auxcst_sklearn._training.threads import one_blas_thread
 from auxcst_sklearn._training.torch_modes import FEWEST_MULTIPLICATIONS, thread_limit
 from auxcst_sklearn.losses import CrossEntropy
-from tests.factories import QUICK, small_mlp
+from tests.factories import QUICK, small_mlp, table_boosting
 
 pytestmark = pytest.mark.slow
 
@@ -211,7 +210,7 @@ def test_a_small_boosting_uses_one_thread():
         noted.append(n_openmp_threads())
         return 0.0
 
-    model = TableBoosting(max_iter=2, early_stopping=True, scoring=score)
+    model = table_boosting(max_iter=2, early_stopping=True, scoring=score)
     with threadpool_limits(2, user_api="openmp"):
         model.fit(X, y).predict(X)
         assert n_openmp_threads() == 2
