@@ -18,6 +18,7 @@ from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import cost_scorer, mean_cost, savings_score
 from auxcst_sklearn.plotting import CostConfusionDisplay
 from tests.factories import small_mlp
+from tests.seen import held_out
 
 FOLDS = StratifiedKFold(3)
 RAISE = {"scoring": cost_scorer, "cv": FOLDS, "error_score": "raise"}
@@ -178,18 +179,13 @@ def test_metrics_take_the_row_of_the_true_class(fraud):
 def test_held_out_rows_are_decided_by_their_own_costs(fraud):
     X, y, cost = fraud
     model = small_mlp(max_epochs=4, early_stopping=True, validation_fraction=0.5, patience=9)
-    model.set_params(temperature=1.0).fit(X, y, cost=cost)
-    random_state = np.random.RandomState(0)
-    random_state.randint(np.iinfo(np.int32).max)  # the seed of the weights
-    from auxcst_sklearn._training.folds import hold_out
-
-    seed = random_state.randint(np.iinfo(np.int32).max)
-    _, held_out = hold_out(y, 0.5, random_state=seed)
+    (unseen,) = held_out(model.set_params(temperature=1.0), X, y, cost=cost)
 
     best = min(model.history_, key=lambda record: record["valid_refinement"])["valid_cost"]
 
-    chosen = model.predict(X[held_out], cost[held_out])
-    assert best == pytest.approx(paid(y[held_out], chosen, cost[held_out]), rel=1e-5)
+    assert len(unseen) == 120
+    chosen = model.predict(X[unseen], cost[unseen])
+    assert best == pytest.approx(paid(y[unseen], chosen, cost[unseen]), rel=1e-5)
 
 
 def test_rows_of_weight_zero_leave_with_their_matrices(fraud):

@@ -8,9 +8,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxcst_sklearn import CSAEPretrainedMLP
-from auxcst_sklearn._training.folds import hold_out
 from auxcst_sklearn.metrics import mean_cost
 from tests.factories import small_cnn, small_mlp
+from tests.seen import AS_THEY_ARE, Seen, held_out
 
 STOPPING = {"early_stopping": True, "patience": 2, "max_epochs": 40, "learning_rate": 0.02}
 
@@ -170,33 +170,29 @@ def test_a_pipeline_transforms_the_validation_set(halves, routing):
 # ------------------------------------------------------------------------- groups
 
 
-def test_held_out_groups_are_whole():
+def test_held_out_groups_are_whole(problem):
+    X, label = problem.X, np.arange(60) % 2
     groups = np.repeat(np.arange(12), [1, 9, 3, 3, 3, 3, 3, 5, 5, 5, 10, 10])
-    label = np.arange(60) % 2
+    model, seen = small_mlp(early_stopping=True, validation_fraction=0.25), Seen(X)
 
-    seen, unseen = hold_out(label, 0.25, random_state=0, groups=groups)
+    model.set_params(callbacks=[seen], **AS_THEY_ARE).fit(X, label, groups=groups)
 
-    assert sorted([*seen, *unseen]) == list(range(60))
+    (unseen,), trained = seen.held_out, np.unique(np.hstack(seen.trained))
+    assert sorted([*trained, *unseen]) == list(range(60))
     assert len(np.unique(groups[unseen])) == 3
-    assert not set(groups[seen]) & set(groups[unseen])
+    assert not set(groups[trained]) & set(groups[unseen])
 
 
-def test_groups_reach_what_fit_holds_out(problem, monkeypatch):
-    held = []
-
-    def record(label, fraction, **arguments):
-        held.append(arguments["groups"])
-        return hold_out(label, fraction, **arguments)
-
-    monkeypatch.setattr("auxcst_sklearn._training.folds.hold_out", record)
+def test_groups_of_samples_without_weight_are_not_held_out(problem):
     X, y, _ = problem
-    groups = np.repeat(list("abcdefghij"), 6)
-    weight = np.r_[np.zeros(6), np.ones(54)]
+    groups, weight = np.repeat(np.arange(10), 6), np.r_[np.zeros(6), np.ones(54)]
 
-    small_mlp(early_stopping=True).fit(X, y, groups=groups, sample_weight=weight)
-    small_mlp(early_stopping=True).fit(X, y, groups=groups)
-
-    assert [len(found) for found in held] == [54, 60]
+    for fraction, n_groups in ((0.5, 4), (0.9, 8)):  # of nine groups
+        model = small_mlp(early_stopping=True, validation_fraction=fraction)
+        (unseen,) = held_out(model, X, y, groups=groups, sample_weight=weight)
+        assert len(unseen) == 6 * n_groups
+        assert 0 not in groups[unseen]
+        assert len(set(groups[unseen])) == n_groups
 
 
 def test_labels_of_dtype_object_that_are_numbers(halves):

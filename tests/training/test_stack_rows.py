@@ -6,11 +6,11 @@ import torch
 from scipy.special import log_softmax, softmax
 
 from auxcst_sklearn._estimators.fit_steps import build, make_net, plan_training, prepare, validate
-from auxcst_sklearn._training.folds import folds
-from auxcst_sklearn._training.loop import STOP_TEMPERATURES, Training
+from auxcst_sklearn._training.loop import STOP_TEMPERATURES
 from auxcst_sklearn._training.temperature import PRIOR_ROWS
 from auxcst_sklearn.losses import CrossEntropy
 from tests.factories import small_mlp, small_stack
+from tests.seen import AS_THEY_ARE, held_out
 from tests.training.temperatures import numpy_temperature
 
 N, K = 62, 3  # folds of 13 and of 12 rows
@@ -22,11 +22,6 @@ def data():
     rng = np.random.default_rng(0)
     y = rng.integers(K, size=N)
     return (rng.normal(size=(N, 4)) + y[:, np.newaxis] / 2).astype(np.float32), y
-
-
-def folds_of(model, y, groups=None):
-    seen_and_held_out = folds(y, 5, random_state=model._fold_seed, groups=groups)
-    return [held_out for _, held_out in seen_and_held_out[: model.n_networks]]
 
 
 def logits_of(model, X):
@@ -106,13 +101,14 @@ def test_a_network_does_not_learn_from_its_fold(data):
     X, _ = data
     y = np.arange(N) % K
     parameters = {"alpha": 0.3, "ema_epochs": 0, "schedule": "constant", "max_epochs": 1}
-    model = small_stack(**parameters).fit(X, y)
+    model = small_stack(**parameters, **AS_THEY_ARE)
+    folds = held_out(model, X, y)
     before = logits_of(model, X)
 
-    for i, fold in enumerate(folds_of(model, y)):
+    for i, fold in enumerate(folds):
         other = X.copy()
         other[fold] = np.random.default_rng(i).permutation(-X[fold])
-        after = logits_of(small_stack(**parameters).fit(other, y), X)
+        after = logits_of(small_stack(**parameters, **AS_THEY_ARE).fit(other, y), X)
         same = [np.array_equal(one, two) for one, two in zip(before, after)]
         assert same == [j == i for j in range(3)]
 
@@ -127,8 +123,8 @@ def test_held_out_values_are_those_of_the_true_rows_of_folds_that_differ_in_size
     groups = np.minimum(np.arange(N) // 3, 15) if grouped else None
     model = small_stack(
         loss=CrossEntropy(), cost_matrix=COST_MATRIX, max_epochs=1, learning_rate=0.1, alpha=0
-    ).fit(X, y, sample_weight=weight, groups=groups)
-    parts = folds_of(model, y, groups)
+    )
+    parts = held_out(model, X, y, sample_weight=weight, groups=groups)
     weight = np.ones(N) if weight is None else weight / weight.mean()
     logits = logits_of(model, X)
 
@@ -150,9 +146,9 @@ def test_held_out_values_are_those_of_the_true_rows_of_folds_that_differ_in_size
     assert record["valid_cost"] == pytest.approx(np.mean(cost), rel=1e-5)
     assert record["valid_loss"] == pytest.approx(np.mean(loss), rel=1e-5)
     assert record["valid_refinement"] == pytest.approx(np.mean(refinement), rel=1e-5)
-    held_out = np.concatenate([z[part] for z, part in zip(logits, parts)])
+    unseen = np.concatenate([z[part] for z, part in zip(logits, parts)])
     rows = np.concatenate(parts)
-    expected = numpy_temperature(held_out, y[rows], COST_MATRIX, weight[rows])
+    expected = numpy_temperature(unseen, y[rows], COST_MATRIX, weight[rows])
     assert model.temperature_ == pytest.approx(expected)
 
 
@@ -160,9 +156,9 @@ def test_groups_are_in_one_fold_each_and_too_few_are_an_error(data):
     X, y = data
     groups = np.arange(N) // 4
 
-    for seen, held_out in folds(y, 5, random_state=0, groups=groups):
-        assert not set(groups[seen]) & set(groups[held_out])
-        assert sorted([*seen, *held_out]) == list(range(N))
+    parts = held_out(small_stack(n_networks=5), X, y, groups=groups)
+    assert sorted(np.concatenate(parts)) == list(range(N))
+    assert sum(len(set(groups[part])) for part in parts) == len(set(groups))
     with pytest.raises(ValueError, match="n_splits=3 greater than the number of groups: 2"):
         small_stack().fit(X, y, groups=np.arange(N) // 31)
 
@@ -183,31 +179,24 @@ def test_fewer_than_ten_rows_hold_out_none(data):
 
 
 def test_a_warm_start_holds_out_the_same_folds(data):
-    model = small_stack(warm_start=True, random_state=np.random.RandomState(0)).fit(*data)
-    first = model._fold_seed
-    assert model.fit(*data)._fold_seed == first
+    model = small_stack(warm_start=True, random_state=np.random.RandomState(0))
+    assert held_out(model, *data) == held_out(model, *data)
     assert len(model.history_) == 6
 
 
-def test_a_class_of_one_row_and_classes_of_few_rows():
+def test_a_class_of_one_row_and_classes_of_few_rows(data):
     y = np.r_[np.zeros(20, int), [1, 1, 2]]
-    for seen, held_out in folds(y, 5, random_state=0):
-        assert len(held_out) in (4, 5)
-        assert sorted([*seen, *held_out]) == list(range(23))
-    every = folds(np.arange(12), 5, random_state=0)  # all classes have one row
-    assert sorted(np.concatenate([held_out for _, held_out in every])) == list(range(12))
+    parts = held_out(small_stack(n_networks=5), data[0][:23], y)
+    assert {len(part) for part in parts} <= {4, 5}
+    assert sorted(np.concatenate(parts)) == list(range(22))  # the last class is trained on
+    every = held_out(small_stack(n_networks=5), data[0][:12], np.arange(12))
+    assert sorted(np.concatenate(every)) == list(range(12))  # all classes have one row
 
 
-def test_a_warm_start_of_one_network_holds_out_the_same_rows(data, monkeypatch):
-    held_out, run = [], Training.run
-
-    def note(training, checkpoints):
-        held_out.append(training.held_out[0].index.tolist())
-        run(training, checkpoints)
-
-    monkeypatch.setattr(Training, "run", note)
-    model = small_stack(n_networks=1, warm_start=True).fit(*data).fit(*data)
-    assert len(held_out[0]) == N // 5
-    assert held_out[0] == held_out[1]
-    model.set_params(warm_start=False, random_state=1).fit(*data)
-    assert held_out[2] != held_out[0]
+def test_a_warm_start_of_one_network_holds_out_the_same_rows(data):
+    model = small_stack(n_networks=1, warm_start=True)
+    first, second = held_out(model, *data), held_out(model, *data)
+    assert len(first[0]) == N // 5
+    assert first == second
+    model.set_params(warm_start=False, random_state=1)
+    assert held_out(model, *data) != first
