@@ -6,13 +6,11 @@ import torch
 from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import train_test_split
 
-from auxcst_sklearn._training.batches import Rows
-from auxcst_sklearn._training.calibration import learn_temperature
 from auxcst_sklearn._training.temperature import PRIOR_ROWS
 from auxcst_sklearn.costs import ordinal_cost_matrix
 from auxcst_sklearn.losses import CrossEntropy
 from auxcst_sklearn.metrics import mean_cost
-from tests.factories import small_mlp, small_stack, training_set
+from tests.factories import small_mlp, small_stack
 from tests.training.temperatures import numpy_temperature
 
 K = 4
@@ -50,13 +48,10 @@ class Focal(CrossEntropy):
         return (1 - torch.exp(-loss)) ** 2 * loss
 
 
-def learnt(model, X, y, costs, weight=None):
-    """The temperature from rows that the model has not seen, and its outputs for them."""
-    X, in_units = X.astype(np.float32), model.net_.statistics.to_units(costs)
-    rows = Rows(training_set(X, y, in_units, per_class=True, weight=weight), device="cpu")
+def logits_of(model, X):
     with torch.no_grad():
-        logits = model.net_.module_(torch.from_numpy(X)[None])[0].double().numpy()
-    return learn_temperature(model.net_, [rows]), logits
+        rows = torch.from_numpy(X.astype(np.float32))
+        return model.net_.module_(rows[None])[0].double().numpy()
 
 
 FEW = {"prior_rows": PRIOR_ROWS / 2}  # of a single network
@@ -66,27 +61,29 @@ FEW = {"prior_rows": PRIOR_ROWS / 2}  # of a single network
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_temperature_lies_between_those_of_the_loss_and_the_money(loss, weighted):
     X, y = overlapping()
-    model = network(loss=loss).fit(X[:200], y[:200])
-    X, y = X[200:], y[200:]
-    weight = np.random.default_rng(0).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
+    X_val, y_val = X[200:], y[200:]
+    weight = np.random.default_rng(0).uniform(0, 3, 200) if weighted else np.ones(200)
     weight /= weight.mean()  # as in training
-    found, logits = learnt(model, X, y, COST_MATRIX, weight if weighted else None)
+    given = {"sample_weight_val": weight} if weighted else {}
+    model = network(loss=loss).fit(X[:200], y[:200], X_val=X_val, y_val=y_val, **given)
 
-    expected = numpy_temperature(logits, y, COST_MATRIX, weight, smoothing=loss.smoothing, **FEW)
-    assert found == pytest.approx(expected)
-    assert 0.2 < found < 9
-    assert found > 1 or isinstance(loss, Focal)  # whose networks are too cautious
+    known = {"smoothing": loss.smoothing, **FEW}
+    expected = numpy_temperature(logits_of(model, X_val), y_val, COST_MATRIX, weight, **known)
+    assert model.temperature_ == pytest.approx(expected)
+    assert 0.2 < expected < 9
+    assert expected > 1 or isinstance(loss, Focal)  # whose networks are too cautious
 
 
 def test_of_many_classes_the_smoothing_of_labels_does_not_count():
     X, y = load_digits(return_X_y=True)
     X, costs = X / 16, ordinal_cost_matrix(10)
-    model = network(cost_matrix=costs, max_epochs=5, loss=CrossEntropy(0.1)).fit(X[:800], y[:800])
-    y = y[800:1000]
-    found, logits = learnt(model, X[800:1000], y, costs)
+    X_val, y_val = X[800:1000], y[800:1000]
+    model = network(cost_matrix=costs, max_epochs=5, loss=CrossEntropy(0.1))
+    model.fit(X[:800], y[:800], X_val=X_val, y_val=y_val)
 
-    expected = numpy_temperature(logits, y, costs, np.ones(len(y)), smoothing=0.1, **FEW)
-    assert found == pytest.approx(expected)
+    logits = logits_of(model, X_val)
+    expected = numpy_temperature(logits, y_val, costs, np.ones(200), smoothing=0.1, **FEW)
+    assert model.temperature_ == pytest.approx(expected)
 
 
 class Noting(CrossEntropy):
@@ -101,21 +98,18 @@ class Noting(CrossEntropy):
 
 def test_it_is_that_of_all_rows_though_learnt_batch_by_batch():
     X, y = overlapping()
-    model = network(loss=Noting()).fit(X[:200], y[:200])
     weight = np.arange(200) % 3.0  # rows without a weight do not count
-    weight[:64] = 0  # nor does the first batch
-    cost_matrix = model.net_.statistics.to_units(COST_MATRIX)
-    data = training_set(
-        X[200:].astype(np.float32), y[200:], cost_matrix, per_class=True, weight=weight
+    at_once, in_parts = (
+        network(loss=Noting(), net_params=given).fit(
+            X[:200], y[:200], X_val=X[200:], y_val=y[200:], sample_weight_val=weight
+        )
+        for given in ({}, {"iterator_valid__batch_size": 64})
     )
-    rows = [Rows(data, device="cpu")]
-    expected = learn_temperature(model.net_, rows)
 
-    model.net_.iterator_valid__batch_size = 64
-    model.net_.criterion_.loss.most = 0
-    assert learn_temperature(model.net_, rows) == pytest.approx(expected, rel=1e-6)
-    assert 1 < expected < 9
-    assert 0 < model.net_.criterion_.loss.most <= 64
+    assert in_parts.temperature_ == pytest.approx(at_once.temperature_, rel=1e-6)
+    assert 1 < at_once.temperature_ < 9
+    assert at_once.net_.criterion_.loss.most == (weight > 0).sum()
+    assert 0 < in_parts.net_.criterion_.loss.most <= 64
 
 
 def test_the_network_is_the_same_and_only_less_sure(fitted):
