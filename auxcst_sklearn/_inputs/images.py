@@ -51,6 +51,8 @@ class ImagePreprocessor(Preprocessor):
         return super().validate(estimator, X, *y, reset=reset)
 
     def _convert(self, rows: Any, reset: bool) -> Any:
+        if reset:
+            self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
         if exceeds_float32(rows):  # they stay integers, for modules that take integers
             if reset:
                 check_resolution(rows)
@@ -58,7 +60,6 @@ class ImagePreprocessor(Preprocessor):
         else:
             rows = super()._convert(rows, reset)
         if reset:
-            self.shape = resolve_image_shape(rows.shape[1:], self.image_shape)
             self.dtype = _dtype_of(rows)
         if not reset and self.largest < np.inf:
             share = (abs(rows[:PLAIN_ROWS]) > FACTOR * self.largest).mean()

@@ -9,7 +9,6 @@ from skorch.callbacks import Callback
 from torch import nn
 
 from auxcst_sklearn import CostSensitiveAuxNet
-from auxcst_sklearn._inputs.images import resolve_image_shape
 from tests.factories import small_cnn
 
 
@@ -27,11 +26,12 @@ def small(**parameters):
     return small_cnn(**{"channels": 4, **parameters})
 
 
-def test_resolve_image_shape():
-    assert resolve_image_shape((3, 4, 5), None) == (3, 4, 5)
-    assert resolve_image_shape((60,), (3, 4, 5)) == (3, 4, 5)
-    assert resolve_image_shape((60,), np.array([3, 4, 5])) == (3, 4, 5)
-    assert resolve_image_shape((3, 4, 5), [3, 4, 5]) == (3, 4, 5)
+@pytest.mark.parametrize("image_shape", [(2, 4, 6), [2, 4, 6], np.array([2, 4, 6])])
+def test_the_shape_may_be_any_sequence(pixels, y, image_shape):
+    expected = small().fit(pixels, y).predict_cost(pixels)
+    for X in (pixels, pixels.reshape(40, 48)):
+        found = small(image_shape=image_shape).fit(X, y).predict_cost(X)
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_resolve_image_shape():
         ((60,), (), "must be positive integers"),
     ],
 )
-def test_shapes_that_do_not_fit(shape, image_shape, message):
+def test_shapes_that_do_not_fit(shape, image_shape, message, y):
     with pytest.raises(ValueError, match=message):
-        resolve_image_shape(shape, image_shape)
+        small(image_shape=image_shape).fit(np.zeros((40, *shape)), y)
 
 
 def test_all_layouts_of_the_same_images_give_the_same_network(pixels, y):
