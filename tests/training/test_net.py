@@ -1,4 +1,5 @@
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from auxcst_sklearn._training import net as net_module
 from auxcst_sklearn._training import plan as plan_module
 from auxcst_sklearn._training.devices import largest_output
 from auxcst_sklearn._training.processes import Processes
-from auxcst_sklearn.costs._problem import Problem
 from tests.factories import small_cnn, small_mlp
 
 
@@ -53,11 +53,18 @@ def test_net_params_reach_skorch(data):
         small_mlp(net_params={"optimiser__betas": (0.5, 0.6)}).fit(*data)
 
 
-def test_costs_of_classes_are_not_expanded_when_training_continues(data, monkeypatch):
-    model = small_mlp(warm_start=True, loss="squared").fit(*data)
-    monkeypatch.delattr(Problem, "vectors")
+def test_costs_of_classes_are_not_expanded_when_training_continues():
+    n, n_classes = 4000, 200
+    X, y = np.random.default_rng(0).normal(size=(n, 3)), np.arange(n) % n_classes
+    known = {"cost_matrix": 1 - np.eye(n_classes), "loss": "squared", "batch_size": 500}
+    model = small_mlp(warm_start=True, max_epochs=1, **known).fit(X, y)
+    tracemalloc.start()
+    model.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
 
-    assert len(model.fit(*data).history_) == 6
+    assert len(model.history_) == 2
+    assert peak < n * n_classes * 4  # half of the costs of all samples in float64
 
 
 class Attention(nn.Module):
