@@ -9,7 +9,6 @@ from sklearn.model_selection import cross_val_score, permutation_test_score, tra
 from sklearn.naive_bayes import GaussianNB
 
 from auxcst_sklearn import BayesMinimumRiskClassifier, CostSensitiveEnsembleClassifier
-from auxcst_sklearn._checks.data import check_row_order
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import (
     cost_difference,
@@ -167,7 +166,8 @@ def test_a_new_frame_of_costs_fits_a_part_of_a_table():
     """X_train has labels out of 0 .. N-1, and costs that were computed for it 0 .. n-1."""
     table = pd.DataFrame({"a": np.arange(100.0)})
     part, _ = train_test_split(table, random_state=0)
-    check_row_order(X=part, cost=pd.DataFrame(np.ones((len(part), 2))))
+    y, cost = np.arange(len(part)) % 2, pd.DataFrame(np.ones((len(part), 2)))
+    assert RULE.fit(part, y, cost=cost).cost_matrix_.tolist() == [[1, 1], [1, 1]]
 
 
 def test_gaps_repeats_and_types_in_an_index():
@@ -175,9 +175,13 @@ def test_gaps_repeats_and_types_in_an_index():
     dates = pd.date_range("2026-01-01", periods=4)
     pairs = pd.MultiIndex.from_product([["x", "y"], [0, 1]])
     for own in (index, dates, pairs, pd.CategoricalIndex(list("abca"))):
-        a = pd.Series(range(4), own)
-        check_row_order(a=a, b=a.copy(), c=a.set_axis(range(4)))
-        with pytest.raises(ValueError, match="row 0 of b, but row [123] of a"):
-            check_row_order(a=a, b=a.iloc[[1, 0, 3, 2]])
-    with pytest.raises(ValueError, match="at other positions: 1.0 is row 0 of b, but row 1 of a"):
-        check_row_order(a=pd.Series(1, [5, 1, 7]), b=pd.Series(1, [1.0, 9.0, 3.0]))
+        X = pd.DataFrame({"x": range(4)}, own)
+        weight = pd.Series(np.ones(4), own)
+        RULE.fit(X, pd.Series([0, 1, 0, 1]), sample_weight=weight)
+        with pytest.raises(ValueError, match="row 0 of sample_weight, but row [123] of X"):
+            RULE.fit(X, [0, 1, 0, 1], sample_weight=weight.iloc[[1, 0, 3, 2]])
+    X, weight = pd.DataFrame({"x": 1}, [5, 1, 7]), pd.Series(1, [1.0, 9.0, 3.0])
+    with pytest.raises(
+        ValueError, match="positions: 1.0 is row 0 of sample_weight, but row 1 of X"
+    ):
+        RULE.fit(X, [0, 1, 0], sample_weight=weight)
