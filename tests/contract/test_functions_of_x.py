@@ -452,8 +452,9 @@ def test_errors_name_the_function(kind, function, message):
 
 def test_an_error_in_predict_names_the_columns():
     X, y = payments()
-    model = rule(cost_matrix=lambda X: of_column(X)).fit(frame(X), y)
-    model.cost_matrix = model._fitted_cost_matrix = lambda X: X["limit"]
+    renamed = []
+    model = rule(cost_matrix=lambda X: X["limit"] if renamed else of_column(X)).fit(frame(X), y)
+    renamed.append("limit")
     with pytest.raises(ValueError, match=r"columns \['a', 'b', 'c', 'amount'\]"):
         model.predict(frame(X))
 

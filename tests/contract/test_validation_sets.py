@@ -24,7 +24,7 @@ def halves(problem):
 
 
 MAKERS = {
-    "MLP": lambda: small_mlp(**STOPPING),
+    "MLP": lambda: small_mlp(**STOPPING, temperature=1.0),
     "pretrained": lambda: CSAEPretrainedMLP(1, 8, pretrain_epochs=1, random_state=0, **STOPPING),
 }
 
@@ -42,7 +42,6 @@ def test_the_validation_set_stops_the_training_at_its_best(halves, kind):
     model = MAKERS[kind]().fit(X, y, **given)
 
     assert len(model.history_) < 40
-    model.net_.temperature = 1.0  # that of the training
     paid = mean_cost(given["y_val"], model.predict(given["X_val"]), cost=given["cost_val"])
     assert cost_when_stopped(model) == pytest.approx(paid)
 
@@ -93,9 +92,9 @@ def test_costs_of_a_matrix_bill_the_validation_set_too(problem):
     X, X_val, y, y_val = problem.X[:40], problem.X[40:], problem.y[:40], problem.y[40:]
     matrix = [[0, 1, 9], [1, 0, 1], [2, 2, 0]]
 
-    model = small_mlp(**STOPPING, cost_matrix=matrix).fit(X, y, X_val=X_val, y_val=y_val)
+    model = small_mlp(**STOPPING, cost_matrix=matrix, temperature=1.0)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
 
-    model.net_.temperature = 1.0
     paid = mean_cost(y_val, model.predict(X_val), cost_matrix=matrix)
     assert cost_when_stopped(model) == pytest.approx(paid)
 

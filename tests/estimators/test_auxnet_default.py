@@ -49,7 +49,7 @@ def test_new_modules_are_two_networks_if_a_temperature_is_learnt(parameters, n_n
     X, y = problem()
     model = net(**parameters).fit(X, y)
 
-    assert model.net_.n_networks == n_networks
+    assert model.training_.n_networks == n_networks
     # The weights of averaged heads contain the temperature.
     assert (not np.array_equal(model.head_weights_, [0, 1])) == learns
     assert ("valid_loss" in model.history_[0]) == learns

@@ -41,7 +41,7 @@ def test_partial_fit_of_parts_that_lack_classes(data):
         estimator.partial_fit(X[y == k], y[y == k])
 
     assert estimator.classes_.tolist() == [0, 1, 2]
-    assert estimator.net_.statistics.weight.tolist() == np.bincount(y).tolist()
+    np.testing.assert_allclose(estimator.class_prior_, np.bincount(y) / len(y), rtol=1e-15)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan])
@@ -313,13 +313,13 @@ def test_batch_size_and_verbose_of_now(data, capsys):
     X, y = data
     model = small_mlp(warm_start=True).fit(X, y)
     model.set_params(batch_size=7, verbose=1).fit(X, y)
-    assert model.net_.batch_size == 7
+    assert model.training_.batch_size == 7
     assert "at most left" in capsys.readouterr().out
 
     stream = small_mlp(batch_size=64).partial_fit(X, y, classes=np.unique(y))
-    assert stream.set_params(batch_size=8).partial_fit(X, y).net_.batch_size == 8
+    assert stream.set_params(batch_size=8).partial_fit(X, y).training_.batch_size == 8
     larger = small_mlp(warm_start=True).fit(X[:50], y[:50]).fit(np.tile(X, (40, 1)), np.tile(y, 40))
-    assert larger.net_.batch_size > 16
+    assert larger.training_.batch_size > 16
 
 
 @pytest.mark.slow

@@ -166,7 +166,7 @@ def test_folds_of_an_ensemble_may_leave_out_rows(data, in_blocks, tmp_path):
         return ensemble.fit(stored(X, tmp_path), y)
 
     model = fit([0, 1], [4, 5])
-    assert model.named_estimators_["network"].net_.n_networks == 3
+    assert model.named_estimators_["network"].training_.n_networks == 3
     assert -model.score(X, y) < 0.6 * np.mean(COST, axis=0).min()
     with pytest.raises(ValueError, match="hold out each row at most once"):
         fit([0, 1], [1, 2])

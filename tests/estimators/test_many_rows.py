@@ -20,14 +20,14 @@ def rows():
 def test_numbers_of_networks_and_of_folds(rows, n, expected):
     X, y = (part[:n] for part in rows)
     model = CostSensitiveAuxMLP(max_epochs=1, **SMALL).fit(X, y)
-    assert model.net_.n_networks == expected
+    assert model.training_.n_networks == expected
     ensemble = CostSensitiveEnsembleClassifier([("bayes", GaussianNB())], random_state=0).fit(X, y)
     assert len(ensemble.estimators_[0].estimators) == expected
 
 
 def test_given_numbers_hold_for_many_rows(rows):
     model = CostSensitiveAuxMLP(n_networks=4, max_epochs=1, **SMALL).fit(*rows)
-    assert model.net_.n_networks == 4
+    assert model.training_.n_networks == 4
     ensemble = CostSensitiveEnsembleClassifier([("bayes", GaussianNB())], cv=5, random_state=0).fit(
         *rows
     )
@@ -37,7 +37,7 @@ def test_given_numbers_hold_for_many_rows(rows):
 def test_an_ensemble_has_a_network_for_each_fold_and_a_second_one_for_the_first(rows):
     members = [("network", CostSensitiveAuxMLP(max_epochs=1, **SMALL))]
     ensemble = CostSensitiveEnsembleClassifier(members, random_state=0).fit(*rows)
-    assert ensemble.named_estimators_["network"].net_.n_networks == 4
+    assert ensemble.named_estimators_["network"].training_.n_networks == 4
 
 
 @pytest.mark.slow

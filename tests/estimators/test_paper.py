@@ -103,7 +103,7 @@ def test_the_recipe_is_free_of_all_else():
     matrix = randomized_proportional_cost_matrix(y, random_state=0)
     parameters = {"learning_rate": 1e-4, "max_epochs": 3, "random_state": 0}
     model = CostSensitiveAuxMLP(**{**PAPER, **parameters}, cost_matrix=matrix).fit(X, y)
-    assert model.net_.n_networks == 1
+    assert model.training_.n_networks == 1
     assert isinstance(model.net_.module_.inputs, nn.Identity)
     assert [set(record) for record in model.history_] == [set(model.history_[0])] * 3
     assert "valid_loss" not in model.history_[0]

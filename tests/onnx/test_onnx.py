@@ -46,7 +46,7 @@ def test_the_decision_of_every_loss(problem, make, loss, precision):
     model.net_.module_.set_precision(False)
     expected = model.predict_cost(X)
     np.testing.assert_allclose(cost, expected, rtol=1e-5, atol=1e-6)
-    assert bool(p) == model._has_probabilities()
+    assert bool(p) == hasattr(model, "predict_proba")
 
 
 def test_bf16_computes_in_float32(problem):

@@ -9,24 +9,20 @@ from skorch import NeuralNet
 from skorch.callbacks import Checkpoint, EarlyStopping
 
 from tests.factories import dense, small_mlp, small_net, small_stack
+from tests.seen import AS_THEY_ARE
 
 X, Y = load_iris(return_X_y=True)
 X = X.astype(np.float32)
 MODELS = {
-    "networks": lambda: small_stack(),
+    "networks": lambda: small_stack(**AS_THEY_ARE),
     "module": lambda: small_net(dense(4, 8, 8, 3), early_stopping=False),
 }
-
-
-def inputs(model):
-    """X as the network takes it."""
-    return np.asarray(model._rows_of(X), dtype=np.float32)
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_predictions_copies_and_files(kind, tmp_path):
     model = MODELS[kind]().fit(X, Y)
-    net, rows = model.net_, inputs(model)
+    net, rows = model.net_, X
 
     outputs = net.forward(rows)
     assert isinstance(net, NeuralNet)
@@ -54,7 +50,7 @@ def test_training_belongs_to_the_estimator(method):
     model = small_mlp().fit(X, Y)
     before = model.predict_proba(X)
     with pytest.raises(TypeError, match="Call fit or partial_fit of the estimator"):
-        getattr(model.net_, method)(inputs(model), Y)
+        getattr(model.net_, method)(X, Y)
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
 
