@@ -142,6 +142,15 @@ def predict_by_costs(estimator: Any, X: Any, known: Any) -> Any:
     return decide(inputs, cost=known) if has_use else decide(inputs)
 
 
+def score_by_costs(
+    model: Any, X: Any, y: Any, costs: CostArray, sample_weight: Any, *, decides: bool
+) -> float:
+    """Minus the mean cost of the predictions, which the costs themselves may decide."""
+    labels = {"y_true": y, "y_pred": predict_by_costs(model, X, costs if decides else None)}
+    axes = (model.classes_, decisions_of(model))
+    return -mean_paid(labels, costs, None, *axes, sample_weight, of_model=True)
+
+
 def decisions_of(estimator: Any) -> Any:
     """Labels of the decisions of the last step, if they are not the classes."""
     last = final_estimator(estimator)
