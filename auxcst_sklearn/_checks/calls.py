@@ -99,8 +99,8 @@ def error_context(where: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:  # of any class, which may need more than a message
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"{where}: {error}") from error
+        cls = ValueError if isinstance(error, ValueError) else TypeError
+        raise cls(f"{where}: {error}") from error
     except Exception as error:
         error.add_note(where)
         raise

@@ -282,8 +282,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         # already show two decisions.
         n, draw = len(data), np.random.RandomState(0)
         some = draw.randint(n, size=COLLAPSE_ROWS) if n > COLLAPSE_ROWS else draw.permutation(n)
-        for rows in (some[:FIRST_ROWS], some):
-            (cost,) = self.net_.predict_heads(self._inputs.transform(data.X[rows]))
+        for index in (some[:FIRST_ROWS], some):
+            (cost,) = self.net_.predict_heads(self._inputs.transform(data.X[index]))
             chosen = np.unique(cost.argmin(axis=1))
             if len(chosen) > 1:
                 return
