@@ -12,7 +12,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing, gen_batches, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import ClassifierMixin, warn
+from .._checks.bases import ClassifierMixin
+from .._checks.calls import warn
 from .._checks.classifiers import check_frequencies
 from .._checks.data import check_row_order, numpy_arrays, on_host, sliceable
 from .._checks.labels import shorten

@@ -14,13 +14,8 @@ from sklearn.utils import Bunch, check_consistent_length, check_random_state, ge
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._checks.calls import (
-    BaseComposition,
-    MetaEstimatorMixin,
-    error_context,
-    unchanged_on_error,
-    warning_once,
-)
+from .._checks.bases import BaseComposition, MetaEstimatorMixin
+from .._checks.calls import error_context, unchanged_on_error, warning_once
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask, on_host
 from .._inputs.arrays import has_columns_of_fit

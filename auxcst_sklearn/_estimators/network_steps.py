@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._checks.calls import BaseEstimator
+from .._checks.bases import BaseEstimator
 from .._inputs.arrays import Preprocessor
 from .._training.loop import Training
 from .._training.plan import NetworkFacts, Plan
