@@ -205,7 +205,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
                     rng = np.random.RandomState(checkpoints.seed)
                 samples = samples._replace(data=data.with_positive_weights())
                 plan, statistics = plan_training(self, samples, earlier, stream=stream)
-                report(f"Training: {plan}", self.verbose and processes().rank == 0)
+                report(f"Training: {plan}", self.verbose)
                 inputs, training = self._built(plan, samples, statistics, earlier, rng, folds)
                 pretrained = {} if resume else self._pretrain(training, rng)
                 training.net.seed(draw_seed(rng))

@@ -276,8 +276,14 @@ class CostNet(NeuralNet):
         self, X: np.ndarray | sparse.csr_matrix, *, every_head: bool = False
     ) -> list[np.ndarray]:
         """Estimated costs (n, K) in currency: of the output, or of every head."""
-        estimates = self._of_heads(X, every_head, lambda loss, r: loss.to_cost(r, self.statistics))
-        return [*map(self.statistics.to_currency, estimates)]
+
+        def compute(x: Tensor) -> list[Tensor]:
+            hidden = self.module_.forward_heads(x)[:-1] if every_head else []
+            estimates = [self.criterion_.aux_loss.to_cost(r, self.statistics) for r in hidden]
+            output = self.criterion_.loss.to_cost(self.forward_ensemble(x), self.statistics)
+            return [r.mean(dim=0) for r in (*estimates, output)]
+
+        return [*map(self.statistics.to_currency, self._predict_batches(X, compute))]
 
     def predict_proba(self, X: np.ndarray | sparse.csr_matrix) -> np.ndarray:
         """Class probabilities (n, K), for losses that have them."""
@@ -288,21 +294,14 @@ class CostNet(NeuralNet):
         self, X: np.ndarray | sparse.csr_matrix, *, every_head: bool = True
     ) -> list[np.ndarray]:
         """Class probabilities (n, K) of the output, or of every head, whose losses have them."""
-        of_heads = self._of_heads(X, every_head, lambda loss, r: loss.probabilities(r))
-        return [p / p.sum(axis=1, keepdims=True) for p in of_heads]
-
-    def _of_heads(
-        self, X: Any, every_head: bool, convert: Callable[[Any, Tensor], Tensor]
-    ) -> list[np.ndarray]:
-        """What the losses make of the outputs of heads, as means over the networks."""
 
         def compute(x: Tensor) -> list[Tensor]:
             hidden = self.module_.forward_heads(x)[:-1] if every_head else []
-            parts = [convert(self.criterion_.aux_loss, r) for r in hidden]
-            parts.append(convert(self.criterion_.loss, self.forward_ensemble(x)))
-            return [part.mean(dim=0) for part in parts]
+            probabilities = [self.criterion_.aux_loss.probabilities(r) for r in hidden]
+            output = self.criterion_.loss.probabilities(self.forward_ensemble(x))
+            return [p.mean(dim=0) for p in (*probabilities, output)]
 
-        return self._predict_batches(X, compute)
+        return [p / p.sum(axis=1, keepdims=True) for p in self._predict_batches(X, compute)]
 
     @property
     def learns_sample_costs(self) -> bool:

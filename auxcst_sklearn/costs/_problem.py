@@ -227,8 +227,9 @@ def read_problem(
     `suffix`, gives no second warning of its costs.
     """
     check_labels(y, f"y{suffix}")
-    given = {"X": X, "y": y, "cost": cost, "sample_weight": sample_weight, "groups": groups}
-    check_row_order(**{name + suffix: rows for name, rows in given.items()}, **of_samples)
+    given = {f"X{suffix}": X, f"y{suffix}": y, f"cost{suffix}": cost}
+    given |= {f"sample_weight{suffix}": sample_weight, "groups": groups}
+    check_row_order(**given, **of_samples)
     rows, labels = read(X, y)
     costs = read_source(cost, cost_matrix, len(labels), X, owner, required=required)
     if must_name_classes and classes is None and getattr(costs, "decisions", None) is None:
