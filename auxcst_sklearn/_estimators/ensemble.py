@@ -266,8 +266,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
         """
         with unchanged_on_error(self):
             self._validate_params()
-            members = check_members(self._members)
-            self._validate_names([name for name, _ in self._members])
+            named = self._members
+            members = check_members(named)
+            self._validate_names([name for name, _ in named])
             of_samples = {"sample_weight": sample_weight, "groups": groups}
             data, prior = self._read_problem(X, y, cost, **of_samples)
             members = default_for(members, len(data.classes))
