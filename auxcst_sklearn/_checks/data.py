@@ -34,8 +34,8 @@ def on_host(values: Any) -> Any:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas or polars DataFrame."""
-    kind = type(X)  # of a DataFrame itself, pandas would make a Series of the types
-    return hasattr(kind, "columns") and hasattr(kind, "dtypes")
+    cls = type(X)  # of a DataFrame itself, pandas would make a Series of the types
+    return hasattr(cls, "columns") and hasattr(cls, "dtypes")
 
 
 def are_named(X: Any) -> bool:
@@ -75,8 +75,8 @@ def without_gaps(values: NDArray[Any]) -> NDArray[Any]:
             return np.nan
         return float(value) if isinstance(value, Decimal) else value
 
-    kinds = set(map(type, values.flat))  # far faster than a call for each value
-    change = any(kind.__name__ in MISSING or issubclass(kind, Decimal) for kind in kinds)
+    types = set(map(type, values.flat))  # far faster than a call for each value
+    change = any(cls.__name__ in MISSING or issubclass(cls, Decimal) for cls in types)
     return np.frompyfunc(plain, 1, 1)(values) if change else values.copy()
 
 
@@ -87,8 +87,8 @@ def as_floats(values: NDArray[Any]) -> NDArray[Any]:
 
 def decode(column: Any) -> Any:
     """A column; of Arrow without a dictionary, in which numpy reads gaps as values."""
-    kind: Any = getattr(column, "type", None)
-    return column.cast(kind.value_type) if hasattr(kind, "index_type") else column
+    dtype: Any = getattr(column, "type", None)
+    return column.cast(dtype.value_type) if hasattr(dtype, "index_type") else column
 
 
 def holds_categories(column: Any) -> bool:
@@ -122,16 +122,16 @@ _TIMES = ("date", "time", "duration", "period")
 def refuse_times(X: Any) -> None:
     """Raise an error for times, of which numpy would make numbers of some unit."""
     if is_frame(X):
-        kinds = [(f"Column {name!r} of X", str(kind)) for name, kind in zip(X.columns, X.dtypes)]
+        types = [(f"Column {k!r} of X", str(dtype)) for k, dtype in zip(X.columns, X.dtypes)]
     elif isinstance(X, list | tuple):
         rows = (row for row in X if isinstance(row, list | tuple | np.ndarray))
-        kinds = [("X", kind.__name__) for kind in set(map(type, chain.from_iterable(rows)))]
+        types = [("X", cls.__name__) for cls in set(map(type, chain.from_iterable(rows)))]
     else:
-        kinds = [("X", str(getattr(X, "dtype", "")))]
-    for where, kind in kinds:
-        if kind.lower().startswith(_TIMES):
+        types = [("X", str(getattr(X, "dtype", "")))]
+    for where, name in types:
+        if name.lower().startswith(_TIMES):
             raise ValueError(
-                f"{where} contains times ({kind}); expected numbers or categories. Make features "
+                f"{where} contains times ({name}); expected numbers or categories. Make features "
                 "of them, such as X['month'] = X['day'].dt.month, or put skrub's DatetimeEncoder "
                 "in front, in a pipeline."
             )

@@ -126,14 +126,17 @@ def bounds_of(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return low, high
 
 
-def check_resolution(X: Any, name: str = "X") -> None:
+def check_resolution(X: Any, name: str = "X", bounds: Any = None) -> None:
     """Raise an error for columns, such as timestamps, whose differences are lost in float32.
 
     Columns of series are their features or channels, in the last or in the second dimension.
+    `bounds` are the smallest and the largest value of each column, where they are known.
     """
     if sparse.issparse(X) or X.dtype.kind == "b" or X.dtype.itemsize <= 2 or X.dtype == np.float32:
         return
-    bounds = np.stack(bounds_of(X if len(X.shape) > 1 else X[:, np.newaxis]))
+    if bounds is None:
+        bounds = bounds_of(X if len(X.shape) > 1 else X[:, np.newaxis])
+    bounds = np.stack(bounds)
     for axis in dict.fromkeys((bounds.ndim - 1, 1)):
         lows, highs = np.moveaxis(bounds, axis, 1).reshape(2, bounds.shape[axis], -1)
         low, high = np.fmin.reduce(lows, axis=1), np.fmax.reduce(highs, axis=1)

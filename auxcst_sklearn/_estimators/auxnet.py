@@ -19,7 +19,7 @@ from .._inputs.images import ImagePreprocessor
 from .._inputs.named import NamedPreprocessor
 from .._training.devices import densify
 from .._training.plan import NetworkFacts
-from .._training.processes import processes, report
+from .._training.processes import report
 from ..modules._images import ImageLayer
 from ..modules._named_rows import NamedRows
 from ..modules.wrapping import (
@@ -189,8 +189,8 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         averaged over windows, so that all heads together have at most a fifth of the
         multiplications of the module and 2,097,152 weights (8 MB). A function of the layer's output
         and of the module's inputs, a tensor or a dict of tensors by name, returns features
-        (n_samples, n_features); ``x[:, 0]`` are those of the first step. Each head trains a copy of
-        a module.
+        (n_samples, n_features), each row by its own sample; ``x[:, 0]`` are those of the first
+        step. Each head trains a copy of a module.
     hidden_layers : "auto" or list of str, default="auto"
         The layers that get a head: paths of submodules, or names from
         :func:`~auxcst_sklearn.modules.find_hidden_layers`. If "auto", all that it finds but the
@@ -327,7 +327,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         may_be_cut = isinstance(first, NamedRows) and bool(first.layout.masks)
         if like is None and may_be_cut and not first.is_cut:
             line = "Batches are not cut to their longest sample: cut outputs would differ."
-            report(line, self.verbose and processes().rank == 0)
+            report(line, self.verbose)
         return module, weights
 
     def _network_facts(self, inputs: Preprocessor) -> NetworkFacts:

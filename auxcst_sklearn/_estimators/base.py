@@ -35,7 +35,7 @@ from .fit_steps import (
     prepare,
     validate,
 )
-from .network_steps import NetworkSteps
+from .network_steps import NetworkSteps, Samples
 from .prediction import NetDecisionMixin
 
 # Number of rows used to detect a failed training, of which some are tried first, and the minimum
@@ -191,7 +191,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         with self._fitting(resume) as rng:
             named = self.classes if classes is None else classes
             given = X, y, sample_weight, cost, groups, of_validation, named
-            data, validation, inputs = validate(self, *given, resume, stream=stream)
+            samples = validate(self, *given, resume, stream=stream)
+            data, validation, _ = samples
             if stream and resume:
                 check_block(data.kind, self._kind_of_costs)
                 check_stream(self._of_net, parameters_of_net(self.get_params(deep=False)))
@@ -202,10 +203,10 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
             with folder as checkpoints:
                 if checkpoints is not None and self.random_state is None:
                     rng = np.random.RandomState(checkpoints.seed)
-                both = data.with_positive_weights(), validation
-                plan, statistics = plan_training(self, *both, inputs, earlier, stream=stream)
-                report(f"Training: {plan}", self.verbose and processes().rank == 0)
-                inputs, training = self._built(plan, *both, inputs, statistics, earlier, rng, folds)
+                samples = samples._replace(data=data.with_positive_weights())
+                plan, statistics = plan_training(self, samples, earlier, stream=stream)
+                report(f"Training: {plan}", self.verbose)
+                inputs, training = self._built(plan, samples, statistics, earlier, rng, folds)
                 pretrained = {} if resume else self._pretrain(training, rng)
                 training.net.seed(draw_seed(rng))
                 training.run(checkpoints)
@@ -220,25 +221,22 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
     def _built(
         self,
         plan: Plan,
-        data: Problem,
-        validation: Problem | None,
-        inputs: Preprocessor,
+        samples: Samples,
         statistics: CostStatistics,
         earlier: CostNet | None,
         rng: np.random.RandomState,
         folds: Sequence[Fold] | None,
     ) -> tuple[Preprocessor, Training]:
         """The training of a new net, or of a copy of the earlier one; and its inputs."""
-        data, validation, inputs = prepare(
-            plan, data, validation, inputs, statistics, is_new=earlier is None
-        )
+        samples = prepare(plan, samples, statistics, is_new=earlier is None)
+        inputs = samples.inputs
         if earlier is None:
-            net = make_net(self, plan, data, inputs, statistics, rng)
+            net = make_net(self, plan, samples, statistics, rng)
             inputs = inputs.as_read_by(net.module_)
         else:
-            net = continue_net(self, plan, earlier, data, inputs, statistics)
+            net = continue_net(self, plan, earlier, samples, statistics)
         seed = getattr(self, "_fold_seed", None) if self.warm_start else None
-        return inputs, build(self, plan, net, data, validation, rng, folds, seed)
+        return inputs, build(self, plan, net, samples, rng, folds, seed)
 
     @contextmanager
     def _fitting(self, resume: bool) -> Iterator[np.random.RandomState]:
@@ -284,8 +282,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         # already show two decisions.
         n, draw = len(data), np.random.RandomState(0)
         some = draw.randint(n, size=COLLAPSE_ROWS) if n > COLLAPSE_ROWS else draw.permutation(n)
-        for rows in (some[:FIRST_ROWS], some):
-            (cost,) = self.net_.predict_heads(self._inputs.transform(data.X[rows]))
+        for index in (some[:FIRST_ROWS], some):
+            (cost,) = self.net_.predict_heads(self._inputs.transform(data.X[index]))
             chosen = np.unique(cost.argmin(axis=1))
             if len(chosen) > 1:
                 return

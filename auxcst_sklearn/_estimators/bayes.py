@@ -18,7 +18,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import BaseEstimator, MetaEstimatorMixin, warning_once
+from .._checks.bases import BaseEstimator, MetaEstimatorMixin
+from .._checks.calls import warning_once
 from .._checks.classifiers import probabilities, requesting_weights, reweighting, weights_elsewhere
 from .._checks.data import numpy_arrays, on_host, sliceable
 from .._checks.labels import as_labels, label_index

@@ -50,15 +50,15 @@ def warn_of_many_classes(calibration: str | None, n_classes: int) -> None:
 
 def folds_of(cv: Any, data: Problem, *, one: bool) -> list[Fold]:
     """The folds of `cv`: five if it is None, or with `one` only the first fold."""
-    kind = StratifiedKFold if data.groups is None else ShuffledGroups
-    splitter = kind(5, shuffle=True, random_state=0) if cv is None else cv
+    cls = StratifiedKFold if data.groups is None else ShuffledGroups
+    splitter = cls(5, shuffle=True, random_state=0) if cv is None else cv
     with warnings.catch_warnings():  # Rare classes cannot be in every fold.
         warnings.simplefilter("ignore", UserWarning)
         splitter = check_cv(splitter, data.label, classifier=True)
         splits = splitter.split(data.X, data.label, data.groups)
         folds = list(islice(splits, 1)) if one and cv is None else list(splits)
-    rows = np.arange(len(data))  # scikit-learn also takes lists and masks
-    return [(rows[np.asarray(seen)], rows[np.asarray(unseen)]) for seen, unseen in folds]
+    index = np.arange(len(data))  # scikit-learn also takes lists and masks
+    return [(index[np.asarray(seen)], index[np.asarray(unseen)]) for seen, unseen in folds]
 
 
 def calibrator(calibrated: CalibratedClassifierCV, cv: Any, data: Problem) -> Any:
@@ -75,9 +75,9 @@ def calibrator(calibrated: CalibratedClassifierCV, cv: Any, data: Problem) -> An
             f"the labels {shorten(known)}; expected 0 .. K-1, or strings. Use y.astype(str), say."
         )
     folds = folds_of(5 if cv is None and data.groups is None else cv, data, one=False)
-    for rows in [rows for fold in folds for rows in fold]:
-        of_rows = data.labels[rows[data.is_weighted[rows]]]
-        if len(missing := np.setdiff1d(known, of_rows)):
+    for index in [index for fold in folds for index in fold]:
+        weighted = index[data.is_weighted[index]]
+        if len(missing := np.setdiff1d(known, data.labels[weighted])):
             raise ValueError(
                 f"A fold for calibration lacks the classes {shorten(missing)}; expected all, with "
                 "weight, in both parts of each fold. Shuffle, or make fewer folds."
@@ -100,9 +100,9 @@ def unseen_probabilities(
         model = clone(classifier).fit(_safe_indexing(X, seen), labels[seen], **params)
         # A classifier cannot give the right class of such a row any probability, which would say
         # nothing about its temperature.
-        rows = unseen[np.isin(labels[unseen], labels[seen])]
-        if len(rows):
-            p[rows] = probabilities(model, _safe_indexing(X, rows), classes)
+        index = unseen[np.isin(labels[unseen], labels[seen])]
+        if len(index):
+            p[index] = probabilities(model, _safe_indexing(X, index), classes)
     return p
 
 
@@ -111,17 +111,17 @@ def out_of_fold_temperature(p: NDArray[np.float64], data: Problem) -> float:
 
     A warning says so if the decision by expected cost costs more than the most probable class.
     """
-    rows = np.flatnonzero(np.isfinite(p).all(axis=1))
-    if not len(rows):
+    index = np.flatnonzero(np.isfinite(p).all(axis=1))
+    if not len(index):
         raise ValueError(
             "There are no rows for calibration: the training rows of every fold lack the classes "
             "of its test rows. Shuffle, or pass other folds as cv."
         )
-    known, logs = data.take(rows), log_clipped(p[rows])
+    known, logs = data.take(index), log_clipped(p[index])
     label, weight = known.label, known.weight
     losses = [log_loss_of(log_softmax(logs / t, axis=1), label, weight) for t in np.exp(HEATS)]
     # Rows of small weight are little evidence: Kish's effective number of rows.
-    n_samples = len(rows) if weight is None else weight.sum() ** 2 / (weight**2).sum()
+    n_samples = len(index) if weight is None else weight.sum() ** 2 / (weight**2).sum()
     temperature = best_temperature(np.array(losses)[:, np.newaxis], n_samples)
     _warn_if_rule_costs_more(softmax(logs / temperature, axis=1), known)
     return temperature

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from .._inputs.arrays import Preprocessor
 from .._training.checkpoints import digest
 from .._training.net import CostNet
 from .._training.plan import Plan
@@ -19,19 +18,15 @@ from ..costs._reading import Kind
 from ..costs._statistics import CostStatistics
 from ..losses import Loss, ProbabilisticLoss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
-from .network_steps import NetworkSteps
+from .network_steps import NetworkSteps, Samples
 from .parameters import alpha_of_layers, check_net_params
 
 
 def continue_net(
-    estimator: NetworkSteps,
-    plan: Plan,
-    net: CostNet,
-    data: Problem,
-    inputs: Preprocessor,
-    statistics: CostStatistics,
+    estimator: NetworkSteps, plan: Plan, net: CostNet, samples: Samples, statistics: CostStatistics
 ) -> CostNet:
-    """A copy of a net, with its optimizer, for a training that continues with these rows."""
+    """A copy of a net, with its optimizer, for a training that continues with these samples."""
+    data, _, inputs = samples
     _check_cost_network(estimator, net.criterion_.loss, data)
     net = net.copy_for_training()
     _use_callbacks(net, list(estimator.callbacks or []))

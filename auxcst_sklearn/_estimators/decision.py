@@ -12,11 +12,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing, gen_batches, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks.calls import ClassifierMixin, warn
+from .._checks.bases import ClassifierMixin
+from .._checks.calls import warn
 from .._checks.classifiers import check_frequencies
 from .._checks.data import check_row_order, numpy_arrays, on_host, sliceable
 from .._checks.labels import shorten
-from ..costs._evaluation import decisions_of, mean_paid, read_scored
+from ..costs._evaluation import read_scored, score_by_costs
 from ..costs._labels import columns_of
 from ..costs._problem import expected_cost
 from ..costs._reading import (
@@ -366,14 +367,10 @@ class DecisionMixin(ClassifierMixin):
         cost_matrix = self.cost_matrix if cost is None else None
         owner = type(self).__name__
         costs = read_scored(X, y, cost, cost_matrix, sample_weight, owner=owner)
-        decisions = decisions_of(self)
         # Another function than that of `fit` prices decisions that are made by that of `fit`.
         decides = costs.is_known and self._has_probabilities()
         decides = decides and (cost is not None or cost_matrix == self._fitted_cost_matrix)
-        known: Any = costs if decides else None
-        y_pred = (self.predict if decisions is None else self.decide)(X, known)
-        labels, axes = {"y_true": y, "y_pred": y_pred}, (self.classes_, decisions)
-        return -mean_paid(labels, costs, None, *axes, sample_weight, of_model=True)
+        return score_by_costs(self, X, y, costs, sample_weight, decides=decides)
 
 
 def frequencies_of(given: Any, classes: NDArray[Any], name: str, other: str = "") -> NDArray[Any]:

@@ -14,13 +14,8 @@ from sklearn.utils import Bunch, check_consistent_length, check_random_state, ge
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._checks.calls import (
-    BaseComposition,
-    MetaEstimatorMixin,
-    error_context,
-    unchanged_on_error,
-    warning_once,
-)
+from .._checks.bases import BaseComposition, MetaEstimatorMixin
+from .._checks.calls import error_context, unchanged_on_error, warning_once
 from .._checks.classifiers import probabilities, reweighting, weights_elsewhere
 from .._checks.data import are_named, check_no_mask, on_host
 from .._inputs.arrays import has_columns_of_fit
@@ -271,8 +266,9 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
         """
         with unchanged_on_error(self):
             self._validate_params()
-            members = check_members(self._members)
-            self._validate_names([name for name, _ in self._members])
+            named = self._members
+            members = check_members(named)
+            self._validate_names([name for name, _ in named])
             of_samples = {"sample_weight": sample_weight, "groups": groups}
             data, prior = self._read_problem(X, y, cost, **of_samples)
             members = default_for(members, len(data.classes))

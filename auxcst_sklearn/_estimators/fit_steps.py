@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._checks.calls import error_context
-from .._checks.data import check_row_order, check_weight
-from .._checks.labels import as_labels, check_labels, label_index, shorten
+from .._checks.labels import as_labels, shorten
 from .._inputs.arrays import Preprocessor
 from .._training.batches import Rows
 from .._training.folds import draw_folds, share_given
@@ -30,16 +30,12 @@ from .._training.schedule import RATE_FACTOR, make_schedule, optimizer_arguments
 from .._training.torch_modes import draw_seed, seeded
 from ..costs._evaluation import decisions_of
 from ..costs._problem import Fold, Problem, read_problem
-from ..costs._reading import read_source
 from ..costs._statistics import CostStatistics
 from ..losses import LOSSES, LayerWiseLoss, Loss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
 from ..modules._network import AuxNetwork, ClassAndCostNetwork
-from .network_steps import NetworkSpec, NetworkSteps
+from .network_steps import NetworkSpec, NetworkSteps, Samples
 from .parameters import check_net_params
-
-# Results of validation: training set, validation set, and their inputs.
-Data = tuple[Problem, "Problem | None", Preprocessor]
 
 # ------------------------------------------------------------------------------ validate
 
@@ -56,7 +52,7 @@ def validate(
     resume: bool = False,
     *,
     stream: bool = False,
-) -> Data:
+) -> Samples:
     """Rows and labels as arrays, with costs in currency; with `resume`, classes must not change.
 
     `of_validation` are X, y, costs and weights of a validation set.
@@ -89,9 +85,10 @@ def validate(
             f"The costs have the columns {shorten(data.decisions)}, but training continues "
             f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
         )
-    if of_validation is None:
-        return data, None, inputs
-    return data, _validation_set(estimator, inputs, data, *of_validation), inputs
+    validation = None
+    if of_validation is not None:
+        validation = _validation_set(estimator, inputs, data, *of_validation)
+    return Samples(data, validation, inputs)
 
 
 def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
@@ -113,25 +110,29 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 
 
 def _validation_set(
-    estimator: NetworkSteps,
-    inputs: Preprocessor,
-    training: Problem,
-    X: Any,
-    y: Any,
-    cost: Any,
-    weight: Any,
+    estimator: NetworkSteps, inputs: Preprocessor, data: Problem, X: Any, y: Any, *given: Any
 ) -> Problem:
+    cost, weight = given
+
+    def read(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        rows, labels = inputs.validate(estimator, X, y, reset=False)
+        return rows, as_labels(labels, "y")  # also numbers as objects
+
     with error_context("In the validation set (X_val, y_val, cost_val)"):
-        check_labels(y, "y_val")
-        check_row_order(X_val=X, y_val=y, cost_val=cost, sample_weight_val=weight)
-        rows, y = inputs.validate(estimator, X, y, reset=False)
-        label = label_index(as_labels(y, "y"), training.classes, name="y")
-        owner = type(estimator).__name__
-        source = read_source(cost, estimator.cost_matrix, len(label), X, owner)
-        axes = training.classes, training.decisions
-        validation = Problem.of(label, *axes, source, X=rows, weight=check_weight(weight, rows))
-    if training.is_known != validation.is_known:
-        dimensions = 3 if training.is_known else 2
+        validation = read_problem(
+            X,
+            y,
+            read,
+            cost=cost,
+            cost_matrix=estimator.cost_matrix,
+            sample_weight=weight,
+            classes=data.classes,
+            decisions=data.decisions,
+            owner=type(estimator).__name__,
+            suffix="_val",
+        )
+    if data.is_known != validation.is_known:
+        dimensions = 3 if data.is_known else 2
         raise ValueError(
             f"cost_val has {5 - dimensions} dimensions, but cost has {dimensions}; expected "
             "the same, because a matrix for each sample decides, and a cost vector does not. "
@@ -145,9 +146,7 @@ def _validation_set(
 
 def plan_training(
     estimator: NetworkSteps,
-    data: Problem,
-    validation: Problem | None,
-    inputs: Preprocessor,
+    samples: Samples,
     earlier: CostNet | None = None,
     *,
     stream: bool = False,
@@ -156,6 +155,7 @@ def plan_training(
 
     `earlier` is the net of a training that continues.
     """
+    data, validation, inputs = samples
     if earlier is None:
         statistics, before = data.statistics(), None
     else:
@@ -179,15 +179,10 @@ def plan_training(
 
 
 def prepare(
-    plan: Plan,
-    data: Problem,
-    validation: Problem | None,
-    inputs: Preprocessor,
-    statistics: CostStatistics,
-    *,
-    is_new: bool = True,
-) -> tuple[Problem, Problem | None, Preprocessor]:
+    plan: Plan, samples: Samples, statistics: CostStatistics, *, is_new: bool = True
+) -> Samples:
     """Rows as the network takes them, with costs in units; and the inputs that did this."""
+    data, validation, inputs = samples
     inputs = copy(inputs)
     if is_new:
         inputs.learn(data.X, stream=plan.stream, scaling=plan.scaling, n_bins=plan.n_bins)
@@ -197,10 +192,9 @@ def prepare(
     def ready(rows: Problem) -> Problem:
         return replace(rows.in_units(statistics), X=inputs.transform(rows.X))
 
-    data = ready(data)
     if validation is not None:
         validation = ready(validation.with_positive_weights())
-    return data, validation, inputs
+    return Samples(ready(data), validation, inputs)
 
 
 # ------------------------------------------------------------------------------ the net
@@ -209,12 +203,12 @@ def prepare(
 def make_net(
     estimator: NetworkSteps,
     plan: Plan,
-    data: Problem,
-    inputs: Preprocessor,
+    samples: Samples,
     statistics: CostStatistics,
     rng: np.random.RandomState,
 ) -> CostNet:
     """A new net with its losses; its networks differ in their weights."""
+    data, _, inputs = samples
     counted = replace(statistics, weight=data.class_weight(data.weight))
     objective, n_outputs = _objective(estimator, data)
     objective._bind(counted)
@@ -298,8 +292,7 @@ def build(
     estimator: NetworkSteps,
     plan: Plan,
     net: CostNet,
-    data: Problem,
-    validation: Problem | None,
+    samples: Samples,
     rng: np.random.RandomState,
     folds: Sequence[Fold] | None = None,
     fold_seed: int | None = None,
@@ -308,6 +301,7 @@ def build(
 
     The networks hold out the given `folds`, or folds that are drawn by `fold_seed`.
     """
+    data, validation, _ = samples
     n, rows = plan.n_networks, Rows(data, net.device, net.module_.lengths(data.X))
     seen, held_out = [rows] * n, None
     if validation is not None:

@@ -151,10 +151,10 @@ class Member(NamedTuple):
         boosts = isinstance(estimator, HistGradientBoostingClassifier) and estimator.early_stopping
         if not (STOPS_BY_GIVEN_ROWS and boosts):
             return {}
-        rows = unseen[np.isin(y[unseen], y[seen])]
+        index = unseen[np.isin(y[unseen], y[seen])]
         weight = self.fit_params.get("sample_weight")
-        known = {} if weight is None else {"sample_weight_val": np.asarray(weight)[rows]}
-        return {"X_val": _safe_indexing(X, rows), "y_val": y[rows], **known} if len(rows) else {}
+        known = {} if weight is None else {"sample_weight_val": np.asarray(weight)[index]}
+        return {"X_val": _safe_indexing(X, index), "y_val": y[index], **known} if len(index) else {}
 
 
 def _check_knows(model: Any, y: NDArray[Any]) -> None:
@@ -198,9 +198,9 @@ def fit_members(
     classes, label = data.classes, data.label
     # A network holds out all folds in one fit; each fold of another member is a fit.
     fits = [[folds] if member.holds_out_itself else [[one] for one in folds] for member in members]
-    run, rows = delayed(Member.run), (data.X, data.labels, classes)
+    run, given = delayed(Member.run), (data.X, data.labels, classes)
     results = Parallel(n_jobs=n_jobs, return_as="generator")(
-        run(member, part, *rows) for member, own in zip(members, fits) for part in own
+        run(member, part, *given) for member, own in zip(members, fits) for part in own
     )
     fitted, held_out = list[Any](), list[Unseen]()
     for member, own in zip(members, fits):
@@ -225,10 +225,10 @@ def learn_weights(
     known &= np.isfinite(held_out.first).all(axis=(0, 2))
     twice = known & np.all([np.isfinite(p).all(axis=(0, 2)) for p in held_out], axis=0)
     weight = np.ones(len(label)) if data.weight is None else data.weight
-    weights, rows = np.full(len(fitted), 1 / len(fitted)), (label[known], weight[known])
+    weights, of_known = np.full(len(fitted), 1 / len(fitted)), (label[known], weight[known])
     if known.any():
-        weights = mean_weights(log_clipped(held_out.mixed[:, known]), *rows)
-    losses = [log_loss_of(of_one, *rows) for of_one in log_clipped(held_out.first[:, known])]
+        weights = mean_weights(log_clipped(held_out.mixed[:, known]), *of_known)
+    losses = [log_loss_of(of_one, *of_known) for of_one in log_clipped(held_out.first[:, known])]
     networks = [i for i, one in enumerate(fitted) if not isinstance(one, FoldMean)]
     if networks:
         best = min(networks, key=losses.__getitem__)

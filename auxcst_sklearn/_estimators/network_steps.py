@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._checks.calls import BaseEstimator
+from .._checks.bases import BaseEstimator
 from .._inputs.arrays import Preprocessor
 from .._training.loop import Training
 from .._training.plan import NetworkFacts, Plan
+from ..costs._problem import Problem
 from ..modules._network import AuxNetwork, SideBySide
 from .decision import DecisionMixin
 from .parameters import NetParameters
+
+
+class Samples(NamedTuple):
+    """What a fit is given: training set, validation set, and the inputs that read the X of both."""
+
+    data: Problem
+    validation: Problem | None
+    inputs: Preprocessor
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .._checks.calls import available_if
+from .._checks.bases import available_if
 from .._inputs.arrays import Preprocessor
 from .._training.net import CostNet
 from ..losses import LOSSES, ProbabilisticLoss

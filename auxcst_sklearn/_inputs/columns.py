@@ -84,9 +84,9 @@ class CategoryCodes:
 
     def _read_few(self, X: Any) -> Cells | None:
         """Like `read`, for all columns at once, because pandas selects columns slowly."""
-        kinds = X.dtypes.to_numpy()
-        numbers = kinds[~self.mask].tolist()
-        are_plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in numbers)
+        dtypes = X.dtypes.to_numpy()
+        numbers = dtypes[~self.mask].tolist()
+        are_plain = all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in numbers)
         if not are_plain:
             return None
         cells = X.to_numpy(dtype=object)
@@ -131,11 +131,11 @@ class CategoryCodes:
         for j, column, known in zip(
             np.flatnonzero(self.mask).tolist(), values.T, self.encoder.categories_, strict=True
         ):
-            expected = _kind(known[0])
-            other = next((v for v in column if _kind(v) not in (None, expected)), None)
+            expected = _type_of(known[0])
+            other = next((v for v in column if _type_of(v) not in (None, expected)), None)
             if expected is not None and other is not None:
                 raise ValueError(
-                    f"Column {_name(X, j)} of X contains {_kind(other)}, such as {other!r}, but "
+                    f"Column {_name(X, j)} of X contains {_type_of(other)}, such as {other!r}, but "
                     f"its categories in the training are {expected}, such as {known[0]!r}; "
                     "expected the same. Convert it, such as with astype."
                 )
@@ -184,7 +184,7 @@ def _name(X: Any, j: int) -> str | int:
     return repr(X.columns[j]) if is_frame(X) else j
 
 
-def _kind(value: Any) -> str | None:
+def _type_of(value: Any) -> str | None:
     """What a category is; None for a missing one."""
     if isinstance(value, str):
         return "strings"
@@ -192,5 +192,5 @@ def _kind(value: Any) -> str | None:
         return "bytes"
     if isinstance(value, Number | np.bool_):
         return "numbers" if value == value else None
-    kind = type(value).__name__
-    return None if kind in MISSING else kind
+    name = type(value).__name__
+    return None if name in MISSING else name

@@ -13,7 +13,8 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from .._checks.calls import BaseEstimator, error_context
+from .._checks.bases import BaseEstimator
+from .._checks.calls import error_context
 from .._checks.data import check_no_mask, check_row_order, is_frame, on_host
 from .._checks.lazy_rows import check_resolution, check_row_labels
 from ..modules._named_rows import MASK, Layout, NamedRows

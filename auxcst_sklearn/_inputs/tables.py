@@ -138,7 +138,7 @@ class TablePreprocessor(Preprocessor):
         self.is_scaled = self.scaling.changes or (stream and scaling != "none")
         self.bins = Bins(statistics, self.scaling, n_bins)
         if not self.is_scaled:
-            check_resolution(X)
+            check_resolution(X, bounds=(statistics.low, statistics.high))
 
     def update(self, X: Any) -> None:
         if self.statistics is not None:

@@ -346,8 +346,8 @@ def shuffled_batches(
     sets: Sequence[Rows], size: int, generators: Sequence[torch.Generator], *more: Any
 ) -> Batches:
     """The shuffled batches of an epoch."""
-    kind = BlockBatches if sets[0].in_blocks else Batches
-    return kind(sets, size, generators, *more)
+    cls = BlockBatches if sets[0].in_blocks else Batches
+    return cls(sets, size, generators, *more)
 
 
 def by_length(order: Tensor, length: Tensor, size: int, generator: torch.Generator) -> Tensor:

@@ -244,14 +244,14 @@ def check_same(
 ) -> None:
     """Raise an error if processes received different data or parameters."""
     # All that the ranks must have in common, by name, so that the error can say what differs.
-    inputs = _inputs_of(estimator, data, validation, MAY_DIFFER)
-    inputs["random_state"] = rng.get_state()
+    given = _given_to(estimator, data, validation, MAY_DIFFER)
+    given["random_state"] = rng.get_state()
     if net is not None:
         n_epochs = len(net.history)
         has_state = net.optimizer_ is not None and len(net.optimizer_.state) > 0
-        inputs |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
-    digests = dict.fromkeys(inputs, "")
-    for name, value in inputs.items():
+        given |= {"earlier weights": net.module_, "earlier training": (n_epochs, has_state)}
+    digests = dict.fromkeys(given, "")
+    for name, value in given.items():
         with suppress(PicklingError):  # which is not compared
             digests[name] = digest(value)
     processes().check_same(digests)
@@ -282,32 +282,32 @@ def open_checkpoints(
     return closing(Checkpoints(estimator.checkpoint_dir, estimator.checkpoint_every, key, seed))
 
 
-def _inputs_of(
+def _given_to(
     estimator: Any, data: Problem, validation: Problem | None, without: set[str]
 ) -> dict[str, Any]:
     """Parameters, data and validation set; the costs instead of a function that computes them."""
-    inputs = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
+    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in without}
     # Two lambdas with one code are not equal, but the costs that they return are.
-    if callable(inputs["cost_matrix"]):
-        del inputs["cost_matrix"]
+    if callable(given["cost_matrix"]):
+        del given["cost_matrix"]
     for part, suffix in ((data, ""), (validation, "_val")):
         fields = {"X": None} if part is None else part.by_name()
-        inputs |= {name + suffix: value for name, value in fields.items()}
-    return inputs
+        given |= {name + suffix: value for name, value in fields.items()}
+    return given
 
 
 def _key(estimator: Any, data: Problem, validation: Problem | None) -> dict[str, str]:
     """Digests of all that determines the result."""
-    inputs = _inputs_of(estimator, data, validation, NOT_IN_KEY)
-    inputs |= {"estimator": type(estimator), "torch": torch.__version__}
-    inputs["auxcst_sklearn"] = sys.modules["auxcst_sklearn"].__version__
+    given = _given_to(estimator, data, validation, NOT_IN_KEY)
+    given |= {"estimator": type(estimator), "torch": torch.__version__}
+    given["auxcst_sklearn"] = sys.modules["auxcst_sklearn"].__version__
     state = estimator.random_state
     is_instance = isinstance(state, np.random.RandomState)
-    inputs["random_state"] = state.get_state() if is_instance else state
+    given["random_state"] = state.get_state() if is_instance else state
     if estimator.warm_start and hasattr(estimator, "net_"):
-        inputs["earlier weights"] = estimator.net_.module_
+        given["earlier weights"] = estimator.net_.module_
     key = {}
-    for name, value in inputs.items():
+    for name, value in given.items():
         try:
             key[name] = digest(value)
         except PicklingError as error:

@@ -96,8 +96,8 @@ def _sample_out(
         label, n_folds, share, size, random_state=seed, groups=data.groups, of_row=of_row
     )
     fold = torch.from_numpy(sampled.of_row)
-    sample = rows.gather(np.concatenate(sampled.rows), np.concatenate(sampled.weight))
-    ends = np.cumsum([len(part) for part in sampled.rows])[:-1]
+    sample = rows.gather(np.concatenate(sampled.evaluated), np.concatenate(sampled.weight))
+    ends = np.cumsum([len(part) for part in sampled.evaluated])[:-1]
     held_out = sample.held_out(np.split(np.arange(len(sample)), ends))
     numbers = [i % n_folds for i in range(n_networks)]
     return [rows.without(fold, i) for i in numbers], [held_out[i] for i in numbers]
@@ -152,9 +152,9 @@ def folds(
     # One class with enough rows is sufficient: scikit-learn then stratifies, and spreads rarer
     # classes as evenly as it can.
     stratified = np.unique(label, return_counts=True)[1].max() >= n_folds and not are_too_many
-    kinds = [StratifiedKFold, KFold] if groups is None else [ShuffledGroups, GroupKFold]
-    for kind in kinds[0 if stratified else 1 :]:
-        splitter = kind(n_folds, shuffle=True, random_state=random_state)
+    splitters = [StratifiedKFold, KFold] if groups is None else [ShuffledGroups, GroupKFold]
+    for cls in splitters[0 if stratified else 1 :]:
+        splitter = cls(n_folds, shuffle=True, random_state=random_state)
         with warnings.catch_warnings():  # for classes with fewer rows than folds
             warnings.simplefilter("ignore", UserWarning)
             splits = list(splitter.split(label, label, groups))
@@ -170,7 +170,7 @@ class LargeFolds(NamedTuple):
     """
 
     of_row: NDArray[np.uint8]
-    rows: list[NDArray[Any]]
+    evaluated: list[NDArray[Any]]
     weight: list[NDArray[Any]]
 
 
@@ -215,26 +215,26 @@ def sampled_folds(
             of_folds, counts = list(drawn), [fraction * len(of_class)] * n_folds
         else:
             in_folds = [of_class[of_row[of_class] == i] for i in range(n_folds)]
-            of_folds = [_draw(rows, min(len(rows), n_each), rng) for rows in in_folds]
+            of_folds = [_draw(index, min(len(index), n_each), rng) for index in in_folds]
             counts = [*map(len, in_folds)]
-        for part, rows, count in zip(parts, of_folds, counts):
-            part.append((rows, np.full(len(rows), count / max(1, len(rows)))))
-    if not any(len(rows) for rows, _ in parts[0]):  # for classes of a few rows each
+        for part, index, count in zip(parts, of_folds, counts):
+            part.append((index, np.full(len(index), count / max(1, len(index)))))
+    if not any(len(index) for index, _ in parts[0]):  # for classes of a few rows each
         drawn = _draw(np.arange(len(label)), n_folds * max(1, n_most), rng).reshape(n_folds, -1)
         of_row[drawn] = np.arange(n_folds)[:, np.newaxis]
-        parts = [[(rows, np.ones(len(rows)))] for rows in drawn]
+        parts = [[(index, np.ones(len(index)))] for index in drawn]
     chosen, weight = [], []
     for part in parts:
-        rows, counted = map(np.concatenate, zip(*part))
-        order = rows.argsort()  # in their order on disk
-        chosen.append(rows[order])
+        index, counted = map(np.concatenate, zip(*part))
+        order = index.argsort()  # in their order on disk
+        chosen.append(index[order])
         weight.append(counted[order] / counted.mean())
     return LargeFolds(of_row, chosen, weight)
 
 
-def _draw(rows: NDArray[Any], n: int, rng: np.random.RandomState) -> NDArray[Any]:
-    chosen = sample_without_replacement(len(rows), n, random_state=rng)
-    return rows[rng.permutation(chosen)]
+def _draw(index: NDArray[Any], n: int, rng: np.random.RandomState) -> NDArray[Any]:
+    chosen = sample_without_replacement(len(index), n, random_state=rng)
+    return index[rng.permutation(chosen)]
 
 
 def _folds_of_groups(

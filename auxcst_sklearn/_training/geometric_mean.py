@@ -47,7 +47,7 @@ def mean_weights(
     share = weight / weight.sum()
     # Weights above 1 count as repeated rows; smaller weights do not change the number of rows.
     prior = PRIOR_ROWS / max(weight.sum(), n)
-    rows = np.arange(n)
+    index = np.arange(n)
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         score = log_softmax(np.tensordot(weights, logs, 1), axis=1)
@@ -58,8 +58,8 @@ def mean_weights(
         penalty = prior * above**2 + PRICE * weights.sum()
         slope = 2 * prior * above + PRICE
         return (
-            penalty - share @ score[rows, label],
-            slope + (expected - logs[:, rows, label]) @ share,
+            penalty - share @ score[index, label],
+            slope + (expected - logs[:, index, label]) @ share,
         )
 
     kept = np.ones(n_members, dtype=bool)
@@ -96,13 +96,13 @@ def shift_to_networks(
     rows that neither has seen. The part of the loss that networks do not share is divided by their
     number, so that two show what more are worth. Gains below two standard errors are noise.
     """
-    rows = np.arange(len(label))
-    if len(rows) < FEWEST_ROWS:
+    index = np.arange(len(label))
+    if len(index) < FEWEST_ROWS:
         return weights
     alone, losses = np.eye(len(weights))[member], []
     candidates = [weights + step * (alone - weights) for step in STEPS]
     for one in candidates:
-        first, second, both = (-np.log(geometric_mean(one, part)[rows, label]) for part in logs)
+        first, second, both = (-np.log(geometric_mean(one, part)[index, label]) for part in logs)
         single = (first + second) / 2
         # Averaging two networks removes half of the part of the loss that they do not share;
         # averaging n removes a share of 1 - 1 / n, which is this multiple of the gain of two.

@@ -159,12 +159,13 @@ logger.addHandler(logging.NullHandler())
 
 def reports(verbose: int | bool) -> bool:
     """Whether a line has any reader, and is worth computing."""
-    return bool(verbose) or (logger.isEnabledFor(logging.INFO) and processes().rank == 0)
+    return processes().rank == 0 and (bool(verbose) or logger.isEnabledFor(logging.INFO))
 
 
 def report(line: str, verbose: int | bool) -> None:
-    """Log a line at INFO, and print it with `verbose`."""
+    """Log a line at INFO, and print it with `verbose`; of several processes, the first one does."""
+    if not reports(verbose):
+        return
     if verbose:
         print(line, flush=True)
-    if reports(verbose=False):
-        logger.info(line)
+    logger.info(line)

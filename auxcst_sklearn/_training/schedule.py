@@ -33,8 +33,8 @@ LEAST = 2e-3
 
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {
-    kind.__name__.lower(): kind
-    for kind in (
+    cls.__name__.lower(): cls
+    for cls in (
         *(torch.optim.Adagrad, torch.optim.Adam, torch.optim.Adamax, torch.optim.AdamW),
         *(torch.optim.NAdam, torch.optim.RAdam, torch.optim.RMSprop, torch.optim.SGD),
     )
@@ -47,14 +47,14 @@ def optimizer_arguments(
     optimizer: Any, weight_decay: float, device: str, module: nn.Module
 ) -> dict[str, Any]:
     """The optimizer of a skorch net, in its fused version where there is one."""
-    kind = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
-    if not (isinstance(kind, type) and issubclass(kind, Optimizer)):
+    cls = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
+    if not (isinstance(cls, type) and issubclass(cls, Optimizer)):
         raise ValueError(
             f"optimizer={optimizer!r}; expected one of {sorted(OPTIMIZERS)}, or a subclass of "
             "torch.optim.Optimizer, whose arguments are in net_params={'optimizer__...': ...}."
         )
-    accepted = signature(kind).parameters
-    arguments: dict[str, Any] = {"optimizer": kind}
+    accepted = signature(cls).parameters
+    arguments: dict[str, Any] = {"optimizer": cls}
     if "weight_decay" in accepted:
         arguments["optimizer__weight_decay"] = float(weight_decay)
     # Fused versions and weight decay take no sparse gradients, as embeddings may have.

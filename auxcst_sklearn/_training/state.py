@@ -67,8 +67,8 @@ def to_state(value: Any, states: dict[int, tuple[Any, Any]] | None = None) -> An
         items = [pair for pair in [*value.items()] if not isinstance(pair[1], OwnHook)]
         return type(value)((key, to_state(item, states)) for key, item in items)
     if type(value) in (list, tuple, torch.Size):
-        kind = list if isinstance(value, list) else tuple
-        return kind(to_state(item, states) for item in value)
+        cls = list if isinstance(value, list) else tuple
+        return cls(to_state(item, states) for item in value)
     return value
 
 
@@ -143,11 +143,11 @@ def _restore_class(part: nn.Module) -> None:
     part.parametrizations = parametrizations
 
 
-def _attributes(value: Any, kind: type) -> dict[str, Any]:
+def _attributes(value: Any, cls: type) -> dict[str, Any]:
     """Attributes of a loss, or of a module, without those that every new module has."""
     if not isinstance(value, nn.Module):
         return vars(value)
-    get: Any = kind.__getstate__  # that of a parametrized module's own class raises an error
+    get: Any = cls.__getstate__  # that of a parametrized module's own class raises an error
     usual = dict(OF_EVERY_MODULE)
     attributes = {k: v for k, v in get(value).items() if k not in usual or v != usual[k]}
     if parametrize.is_parametrized(value):

@@ -111,10 +111,10 @@ def _neutral_modes() -> Iterator[None]:
         yield
         return
     with ExitStack() as stack:
-        for kind in autocasts:
+        for device_type in autocasts:
             # The cache of an inner autocast lasts as long as the outer one, with weights of earlier
             # steps.
-            stack.enter_context(torch.autocast(kind, enabled=False, cache_enabled=False))
+            stack.enter_context(torch.autocast(device_type, enabled=False, cache_enabled=False))
         if inference:
             stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())

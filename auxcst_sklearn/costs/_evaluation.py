@@ -52,10 +52,10 @@ def read_predictions(
     # Without any names, predictions may have classes that have no sample.
     is_unnamed = classes is None and decisions is None
     present = sorted_labels(y, *(predictions if is_unnamed else ()), name=" or ".join(labels))
-    rows, columns = find_labels(costs, present, classes, decisions, of_model=of_model)
+    axes = find_labels(costs, present, classes, decisions, of_model=of_model)
     weight = check_weight(sample_weight, y)
-    label = label_index(y, rows, name=true_name)
-    data = Problem.of(label, rows, columns, costs, weight=weight)
+    label = label_index(y, axes[0], name=true_name)
+    data = Problem.of(label, *axes, costs, weight=weight)
     return data, [label_index(p, data.decisions, name=n) for n, p in zip(names, predictions)]
 
 
@@ -137,9 +137,18 @@ def predict_by_costs(estimator: Any, X: Any, known: Any) -> Any:
     of_classes = decisions_of(estimator) is None
     if of_classes and not has_use:
         return estimator.predict(X)
-    last, inputs = last_step(estimator, X)  # the predict of a search takes no costs
+    last, X = last_step(estimator, X)  # the predict of a search takes no costs
     decide = last.predict if of_classes else last.decide
-    return decide(inputs, cost=known) if has_use else decide(inputs)
+    return decide(X, cost=known) if has_use else decide(X)
+
+
+def score_by_costs(
+    model: Any, X: Any, y: Any, costs: CostArray, sample_weight: Any, *, decides: bool
+) -> float:
+    """Minus the mean cost of the predictions, which the costs themselves may decide."""
+    labels = {"y_true": y, "y_pred": predict_by_costs(model, X, costs if decides else None)}
+    axes = (model.classes_, decisions_of(model))
+    return -mean_paid(labels, costs, None, *axes, sample_weight, of_model=True)
 
 
 def decisions_of(estimator: Any) -> Any:

@@ -63,8 +63,8 @@ def cost_vectors(
         raise ValueError("cost_matrix=None; expected costs of shape (n_classes, n_classes).")
     costs = read_costs(cost_matrix, "cost_matrix", WHEN_DECIDING, len(labels))
     warn_of_lost_order(costs, classes, y=y)
-    rows, columns = find_labels(costs, sorted_labels(labels, name="y"), classes)
-    data = Problem.of(label_index(labels, rows, name="y"), rows, columns, costs)
+    axes = find_labels(costs, sorted_labels(labels, name="y"), classes)
+    data = Problem.of(label_index(labels, axes[0], name="y"), *axes, costs)
     return LabelledCosts(data.vectors(), None, data.decisions)
 
 

@@ -216,16 +216,19 @@ def read_problem(
     owner: str = "",
     must_name_classes: bool = False,
     required: bool = False,
+    suffix: str = "",
     **of_samples: Any,
 ) -> Problem:
     """The problem of a `fit`, with warnings of likely mistakes.
 
     `read` validates X and the labels. `of_samples` are other arguments for each sample. `owner` is
     the name of the estimator, for errors. A stream `must_name_classes`, because later blocks may
-    have others. Costs may be `required`.
+    have others. Costs may be `required`. A validation set, whose arguments have names with a
+    `suffix`, gives no second warning of its costs.
     """
-    check_labels(y, "y")
-    given = {"X": X, "y": y, "cost": cost, "sample_weight": sample_weight, "groups": groups}
+    check_labels(y, f"y{suffix}")
+    given = {f"X{suffix}": X, f"y{suffix}": y, f"cost{suffix}": cost}
+    given |= {f"sample_weight{suffix}": sample_weight, "groups": groups}
     check_row_order(**given, **of_samples)
     rows, labels = read(X, y)
     costs = read_source(cost, cost_matrix, len(labels), X, owner, required=required)
@@ -236,7 +239,8 @@ def read_problem(
         )
     warn_of_lost_order(costs, decisions if classes is None else classes, y=y)
     problem = replace(_with_labels(labels, costs, classes, decisions), X=rows)
-    _warn_if_truth_is_not_cheapest(problem, costs)
+    if not suffix:
+        _warn_if_truth_is_not_cheapest(problem, costs)
     weight = check_weight(sample_weight, labels)
     groups = None if groups is None else check_groups(groups, labels)
     return replace(problem, weight=weight, groups=groups)

@@ -92,9 +92,9 @@ def decide(
         )
     if cost is None:
         function_of(model)  # for its warning of an X that a pipeline changes
-    last, inputs = last_step(model, X)
+    last, X = last_step(model, X)
     return np.asarray(
-        last.decide(inputs, cost, capacity=capacity, shadow_prices=shadow_prices, prior=prior)
+        last.decide(X, cost, capacity=capacity, shadow_prices=shadow_prices, prior=prior)
     )
 
 

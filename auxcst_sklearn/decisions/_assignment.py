@@ -187,10 +187,10 @@ class _Moves:
         self.queues: dict[tuple[int, int], list[tuple[float, int]]] = {}
         self.length = np.zeros((len(self.used), len(self.used)))
         for j in range(len(self.used)):
-            rows = np.flatnonzero(assigned[:, j])
-            more = np.ascontiguousarray((cost[rows] - cost[rows, j, None]).T)
+            index = np.flatnonzero(assigned[:, j])
+            more = np.ascontiguousarray((cost[index] - cost[index, j, None]).T)
             near = np.argsort(more, axis=1, kind="stable")[:, :n_moves]
-            parts = np.take_along_axis(more, near, axis=1).tolist(), rows[near].tolist()
+            parts = np.take_along_axis(more, near, axis=1).tolist(), index[near].tolist()
             self.queues |= {(j, k): [*zip(*queue)] for k, queue in enumerate(zip(*parts))}
             self._update(j)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from .._checks.calls import BaseEstimator
+from .._checks.bases import BaseEstimator
 from ..costs._statistics import CostStatistics
 
 

@@ -11,10 +11,10 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._checks.data import check_row_order
 from ..costs._evaluation import (
-    decisions_of,
     mean_paid,
     predict_by_costs,
     read_scored,
+    score_by_costs,
     with_own_costs,
 )
 from ..costs._labels import find_labels
@@ -102,12 +102,7 @@ class _CostScorer(_Scorer):
                 "them: BayesMinimumRiskClassifier(model, cost_matrix=function)."
             )
         costs = read_scored(None, y, source, None, sample_weight, owner="cost_scorer")
-        labels = {
-            "y_true": y,
-            "y_pred": predict_by_costs(estimator, X, costs if costs.is_known else None),
-        }
-        axes = (estimator.classes_, decisions_of(estimator))
-        return -mean_paid(labels, costs, None, *axes, sample_weight, of_model=True)
+        return score_by_costs(estimator, X, y, costs, sample_weight, decides=costs.is_known)
 
     def __repr__(self) -> str:
         return "cost_scorer"

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+from torch.nn.parameter import is_lazy
 
 from ._named_rows import MASK
 
@@ -90,6 +91,11 @@ class FunctionInput(HeadInput):
             self.n_features = n_features
         self.function: Any = function
         if isinstance(function, nn.Module):
+            if any(map(is_lazy, function.parameters())):
+                raise ValueError(
+                    "head_input contains lazy layers; expected layers with sizes, of which each "
+                    "head trains a copy. Write nn.Linear(n_inputs, ...) for nn.LazyLinear(...)."
+                )
             self.function = deepcopy(function).float()
 
     def forward(self, x: Tensor, inputs: Any) -> Tensor:

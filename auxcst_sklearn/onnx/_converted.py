@@ -64,9 +64,9 @@ def coded_rows(levels: dict[int, NDArray[Any]], graph: Graph, rows: GraphRows) -
     numbers, parts = "" if apart else graph.value(rows), []
     for j, name in enumerate(names):
         of_strings = any(isinstance(level, str) for level in levels.get(j, ()))
-        kind = TensorProto.STRING if of_strings else TensorProto.DOUBLE
+        elem_type = TensorProto.STRING if of_strings else TensorProto.DOUBLE
         if apart:
-            column = graph.read(name, kind, 1)
+            column = graph.read(name, elem_type, 1)
         elif of_strings:
             raise ValueError(
                 f"The steps of a pipeline return strings in column {j}, beside numbers, and a file "
@@ -75,18 +75,18 @@ def coded_rows(levels: dict[int, NDArray[Any]], graph: Graph, rows: GraphRows) -
         else:
             column = graph.add("Gather", numbers, np.array([j]), axis=1)
         if j in levels:
-            encoder = _encoder(levels[j], kind, name)
+            encoder = _encoder(levels[j], elem_type, name)
             column = graph.add("LabelEncoder", column, domain="ai.onnx.ml", **encoder)
         parts.append(column)
     return GraphRows(np.zeros(X.shape), graph.add("Concat", *parts, axis=1))
 
 
-def _encoder(levels: NDArray[Any], kind: int, name: str) -> dict[str, Any]:
+def _encoder(levels: NDArray[Any], elem_type: int, name: str) -> dict[str, Any]:
     """Codes of the levels; NaN for a missing one, if one was missing in the training."""
     keys: list[Any] = [level for level in levels if level == level]
     codes = [float(code) for code in range(len(keys))]
     missing: Any = ""
-    if kind != TensorProto.STRING:
+    if elem_type != TensorProto.STRING:
         if other := [level for level in keys if not isinstance(level, Real | np.bool_)]:
             raise ValueError(
                 f"Column {name!r} of X has categories such as {other[0]!r}; expected strings or "
@@ -98,7 +98,7 @@ def _encoder(levels: NDArray[Any], kind: int, name: str) -> dict[str, Any]:
         keys, codes = [*keys, missing], [*codes, np.nan]
     tensor = helper.make_tensor
     return {
-        "keys_tensor": tensor("keys", kind, [len(keys)], keys),
+        "keys_tensor": tensor("keys", elem_type, [len(keys)], keys),
         "values_tensor": tensor("codes", TensorProto.DOUBLE, [len(codes)], codes),
         "default_tensor": tensor("unknown", TensorProto.DOUBLE, [1], [float(UNKNOWN)]),
     }
@@ -112,13 +112,13 @@ def _types(X: Any) -> list[tuple[str, Any]]:
         return [(ROWS, kinds.StringTensorType([None]))]
     if not is_frame(X):
         single = array_type(X.dtype) == np.float32
-        kind = kinds.FloatTensorType if single else kinds.DoubleTensorType
-        return [(ROWS, kind([None, *X.shape[1:]]))]
+        elem_type = kinds.FloatTensorType if single else kinds.DoubleTensorType
+        return [(ROWS, elem_type([None, *X.shape[1:]]))]
     inputs = []
     for j, name in enumerate(names_of_columns(X)):
         column = select(X, j)
-        kind = kinds.StringTensorType if holds_categories(column) else kinds.DoubleTensorType
-        inputs.append((name, kind([None, 1])))
+        elem_type = kinds.StringTensorType if holds_categories(column) else kinds.DoubleTensorType
+        inputs.append((name, elem_type([None, 1])))
     return inputs
 
 

@@ -65,21 +65,21 @@ def cost_and_probability(model: Any, graph: Graph, rows: GraphRows) -> list[str]
 
 def probability(model: Any, graph: Graph, rows: GraphRows) -> str:
     """Class probabilities (n, n_classes) of a classifier, in float64."""
-    kind = type(model)
-    if kind is Pipeline:
+    cls = type(model)
+    if cls is Pipeline:
         return probability(model[-1], graph, rows_of_steps(model, graph, rows))
     if (inner := delegate(model)) is not None:
         return probability(inner, graph, rows)
-    if kind is TableLogistic:
+    if cls is TableLogistic:
         return probability(make_pipeline(model.encoder_, model.model_), graph, rows)
     if isinstance(model, BaseCostSensitiveNet):
         return network_estimates(model, graph, rows)[1]
-    if kind in BOOSTING:
+    if cls in BOOSTING:
         return _of_scores(_boosting_scores(model, graph, rows), len(model.classes_), graph)
-    if kind is CalibratedClassifierCV and model.method != "temperature":
+    if cls is CalibratedClassifierCV and model.method != "temperature":
         parts = [_calibrated(part, graph, rows) for part in model.calibrated_classifiers_]
         return _mean(parts, graph)
-    if kind is FoldMean:
+    if cls is FoldMean:
         parts = [_aligned(part, model.classes_, graph, rows) for part in model.estimators]
         return _mean(parts, graph)
     if isinstance(model, BayesMinimumRiskClassifier):
@@ -182,12 +182,12 @@ def _by(calibrator: Any, score: str, graph: Graph) -> str:
 
 def _scores(model: Any, graph: Graph, rows: GraphRows) -> str:
     """What a calibrator reads, (n, 1) for two classes: decision_function, or probabilities."""
-    kind, n_classes = type(model), len(model.classes_)
-    if kind is Pipeline:
+    cls, n_classes = type(model), len(model.classes_)
+    if cls is Pipeline:
         return _scores(model[-1], graph, rows_of_steps(model, graph, rows))
     if (inner := delegate(model)) is not None:
         return _scores(inner, graph, rows)
-    if kind in BOOSTING:
+    if cls in BOOSTING:
         return _boosting_scores(model, graph, rows)
     if hasattr(model, "decision_function"):
         scores = estimates(model, graph, rows, raw_scores=True)

@@ -76,9 +76,9 @@ class Graph:
         """The same in float64."""
         return self.add("Cast", value, to=TensorProto.DOUBLE)
 
-    def read(self, name: str, kind: int, *shape: int) -> str:
+    def read(self, name: str, elem_type: int, *shape: int) -> str:
         """Read an input of the file, in the type that a part needs."""
-        value = helper.make_tensor_value_info(self._name(), kind, ["n", *shape])
+        value = helper.make_tensor_value_info(self._name(), elem_type, ["n", *shape])
         self.uses[name].append(value)
         return value.name
 
@@ -94,11 +94,11 @@ class Graph:
             names = names_of_columns(rows.sample)
         model = compose.add_prefix(model, f"{self._name()}/")
         for name, value in zip(_apart_from_outputs(names), model.graph.input):
-            kind = value.type.tensor_type.elem_type
+            elem_type = value.type.tensor_type.elem_type
             if rows.value is not None:
-                self.add("Cast", rows.value, output=value.name, to=kind)
-            elif kind == TensorProto.STRING and missing:
-                text = self.read(name, kind, 1)
+                self.add("Cast", rows.value, output=value.name, to=elem_type)
+            elif elem_type == TensorProto.STRING and missing:
+                text = self.read(name, elem_type, 1)
                 gap = self.add("Equal", text, np.array([""], object))
                 self.add("Where", gap, np.array([missing], object), text, output=value.name)
             else:
@@ -120,8 +120,8 @@ class Graph:
         """Rows of an array, in float64."""
         if rows.value is not None:
             return self.as_double(rows.value)
-        kind = helper.np_dtype_to_tensor_dtype(array_type(rows.sample.dtype))
-        return self.as_double(self.read(ROWS, kind, rows.sample.shape[1]))
+        elem_type = helper.np_dtype_to_tensor_dtype(array_type(rows.sample.dtype))
+        return self.as_double(self.read(ROWS, elem_type, rows.sample.shape[1]))
 
     def finished(self, results: list[str], n_classes: int, n_decisions: int) -> onnx.ModelProto:
         """The file, with results by the names of `OUTPUTS`, and without unused nodes."""
@@ -138,8 +138,8 @@ class Graph:
             named.append(helper.make_node("Identity", [value], [name]))
             width = {"cost": [n_decisions], "index": [], "probability": [n_classes]}[name]
             shape: list[Any] = ["n", *width]
-            kind = TensorProto.INT64 if name == "index" else TensorProto.DOUBLE
-            outputs.append(helper.make_tensor_value_info(name, kind, shape))
+            elem_type = TensorProto.INT64 if name == "index" else TensorProto.DOUBLE
+            outputs.append(helper.make_tensor_value_info(name, elem_type, shape))
         nodes = [*readers, *self.nodes, *named]
         made = {name for node in nodes for name in node.output}
         for value_info in inputs:

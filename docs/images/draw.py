@@ -239,28 +239,32 @@ def deep_tables():
 
 
 def alphas():
-    """Cost against alpha for several depths, from the experiments of the paper on MNIST."""
+    """Cost against alpha for several depths, from the experiments of the paper."""
     panels = {
-        "sigmoid_sgd": "sigmoid layers, start of nn.Linear",
-        "sigmoid_authors": "sigmoid layers, start of the authors",
-        "relu_sgd": "ReLU layers",
+        "sigmoid_sgd": "sigmoid, start of nn.Linear",
+        "sigmoid_authors": "sigmoid, start of the authors",
+        "relu_sgd": "ReLU",
     }
-    figure, axes = plt.subplots(3, 1, figsize=(5.4, 9.2), layout="constrained")
-    for ax, (folder, title) in zip(axes, panels.items()):
+    figure, axes = plt.subplots(3, 2, figsize=(9.6, 9.2), layout="constrained")
+    for row, (folder, title) in zip(axes, panels.items()):
         path = ROOT / "benchmarks" / "results" / "paper" / folder / "alpha_depth.txt"
-        block = path.read_text(encoding="utf-8").split("\nmnist, by alpha")[1].split("\n\n")[0]
-        header, *lines = block.splitlines()[1:]
-        alpha = [float(name) for name in header.split()[2:]]
-        for line in lines:
-            depth, values = (int(line.split()[0]), re.findall(r"([\d.]+) \+- ([\d.]+)", line))
-            if depth in (3, 5, 8):
-                mean, error = np.array(values, float).T
-                ax.errorbar(alpha, mean, error, fmt="o-", ms=4, capsize=2, label=f"{depth} layers")
-        ax.set(title=title, xlabel="alpha", ylabel="mean test cost, MNIST")
-        if folder == "sigmoid_sgd":
-            ax.set_ylim(0.1, 0.25)
-            ax.text(0.16, 0.243, "5 and 8 layers\nat alpha 0: above 3", va="top", fontsize=10)
-        ax.legend()
+        text = path.read_text(encoding="utf-8")
+        for ax, (key, name) in zip(row, {"mnist": "MNIST", "cifar10": "CIFAR-10"}.items()):
+            header, *lines = text.split(f"\n{key}, by alpha")[1].split("\n\n")[0].splitlines()[1:]
+            alpha = [float(number) for number in header.split()[2:]]
+            for line in lines:
+                depth, values = (int(line.split()[0]), re.findall(r"([\d.]+) \+- ([\d.]+)", line))
+                if depth in (3, 5, 8):
+                    mean, error = np.array(values, float).T
+                    label = f"{depth} layers"
+                    ax.errorbar(alpha, mean, error, fmt="o-", ms=4, capsize=2, label=label)
+            ax.set(title=f"{name}: {title}", xlabel="alpha", ylabel="mean test cost")
+            if (folder, key) == ("sigmoid_sgd", "mnist"):
+                ax.set_ylim(0.1, 0.25)
+                ax.text(0.16, 0.243, "5 and 8 layers\nat alpha 0: above 3", va="top", fontsize=10)
+            if key == "cifar10":
+                ax.set_ylim(2.0, 3.6)
+            ax.legend()
     save(figure, "alphas")
 
 

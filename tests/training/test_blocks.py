@@ -85,15 +85,15 @@ LABEL = np.repeat([0, 1, 2], [90_000, 9_900, 100])
 
 def test_folds_have_alike_many_rows_of_each_class_that_count_as_many_as_there_are():
     found = sampled_folds(LABEL, 5, 0.2, 2**14, random_state=0)  # 4,096 rows in all
-    assert np.unique(np.concatenate(found.rows)).size == sum(map(len, found.rows))
-    for i, (rows, weight) in enumerate(zip(found.rows, found.weight)):
+    assert np.unique(np.concatenate(found.evaluated)).size == sum(map(len, found.evaluated))
+    for i, (rows, weight) in enumerate(zip(found.evaluated, found.weight)):
         assert (found.of_row[rows] == i).all()
         np.testing.assert_array_equal(np.bincount(LABEL[rows]), [273, 273, 20])
         assert weight.mean() == pytest.approx(1)
         share = np.bincount(LABEL[rows], weight) / weight.sum()
         np.testing.assert_allclose(share, [0.9, 0.099, 0.001])
         assert (np.diff(rows) > 0).all()
-    assert (found.of_row == 5).sum() == len(LABEL) - sum(map(len, found.rows))
+    assert (found.of_row == 5).sum() == len(LABEL) - sum(map(len, found.evaluated))
 
 
 def test_folds_of_groups_have_no_group_in_common():
@@ -103,13 +103,13 @@ def test_folds_of_groups_have_no_group_in_common():
     assert sum(map(len, folds)) == len(set(groups))
     assert len(folds[0]) == len(folds[1]) == 100
     for i in range(2):
-        assert set(groups[found.rows[i]]) <= folds[i]
+        assert set(groups[found.evaluated[i]]) <= folds[i]
     with pytest.raises(ValueError, match="There are 9 different values of groups"):
         sampled_folds(LABEL, 2, 0.1, 4, random_state=0, groups=groups % 9)
 
 
 def test_classes_of_a_few_rows_each():
     found = sampled_folds(np.arange(600) % 300, 5, 0.2, 4, random_state=0)
-    assert [len(rows) for rows in found.rows] == [120] * 5
-    assert np.unique(np.concatenate(found.rows)).size == 600
+    assert [len(rows) for rows in found.evaluated] == [120] * 5
+    assert np.unique(np.concatenate(found.evaluated)).size == 600
     assert (np.concatenate(found.weight) == 1).all()

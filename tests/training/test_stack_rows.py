@@ -33,11 +33,11 @@ def logits_of(model, X):
 def built(model, X, y):
     """A training that has not been run."""
     rng = np.random.RandomState(0)
-    data, _, inputs = validate(model, X, y)
-    plan, statistics = plan_training(model, data, None, inputs)
-    data, _, inputs = prepare(plan, data, None, inputs, statistics)
-    net = make_net(model, plan, data, inputs, statistics, rng)
-    training = build(model, plan, net, data, None, rng)
+    samples = validate(model, X, y)
+    plan, statistics = plan_training(model, samples)
+    samples = prepare(plan, samples, statistics)
+    net = make_net(model, plan, samples, statistics, rng)
+    training = build(model, plan, net, samples, rng)
     net.seed(0)
     return training
 

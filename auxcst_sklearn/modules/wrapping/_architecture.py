@@ -14,7 +14,7 @@ from ..._checks.calls import error_context
 from .._heads import FunctionInput, n_window_means
 from .._images import ImageLayer
 from .._named_rows import MASK, NamedRows
-from ._body import Example, check_rows_apart, random_rows
+from ._body import Example, check_rows_apart, close, random_rows
 from ._listener import Call, describe
 from ._tracing import Trace
 
@@ -126,10 +126,9 @@ def _head_reads(
     shape, axis = tuple(layer.shape[1:]), trace.axis(call)
     reads = {"shape": shape, "axis": axis, "gradient": 1.0 if gradient is None else gradient}
     if callable(head_input):
-        with torch.no_grad():  # A module of the caller is tried as a copy, which may change.
-            tried = FunctionInput(head_input, shape, axis).eval()(layer, trace.given)
-        in_features = _n_features(tried)
-        return {**reads, "in_features": in_features}
+        # A module of the caller is tried as a copy, which may change.
+        tried = FunctionInput(head_input, shape, axis).eval()
+        return {**reads, "in_features": _n_features(tried, layer, trace.given)}
     if head_input != "auto":
         return {**reads, "head_input": head_input}
     has_steps = isinstance(trace.given, dict) and MASK in trace.given
@@ -144,10 +143,21 @@ def _head_reads(
     return {**reads, "head_input": "mean"}
 
 
-def _n_features(features: Any) -> int:
+@torch.no_grad()
+def _n_features(head_input: FunctionInput, layer: Tensor, given: Any) -> int:
+    """The number of features that a function of the caller returns, which keeps rows apart."""
+    features: Any = head_input(layer, given)
     if not isinstance(features, Tensor) or features.dim() != 2:
         raise ValueError(
             f"head_input returns {describe(features)}; expected features (n_samples, n_features), "
             "a function of the output of a layer and of the inputs of the module."
+        )
+    first = {name: x[:1] for name, x in given.items()} if isinstance(given, dict) else given[:1]
+    alone, again = head_input(layer[:1], first), head_input(layer, given)  # which may be random
+    if close(again, features) and not close(alone, features[:1]):
+        raise ValueError(
+            f"head_input mixes the rows of a batch: of {len(features)} examples, the first one has "
+            "other features alone; expected features that depend on their own example only, as by "
+            "means over the axes from the second one on."
         )
     return features.shape[1]

@@ -38,10 +38,10 @@ def make_body(
     """Copy a module, or create one, for examples of some shape; None for arrays by name."""
     if isinstance(module, nn.Module):
         if params:
-            kind = type(module).__name__
+            name = type(module).__name__
             raise ValueError(
                 f"{sorted(PREFIX + name for name in params)} are arguments of a class or function, "
-                f"but module is a {kind}; expected module={kind}, or no such arguments."
+                f"but module is a {name}; expected module={name}, or no such arguments."
             )
         return copy_of(module).to("cpu", torch.float32)
     required = [

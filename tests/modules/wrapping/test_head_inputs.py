@@ -1,5 +1,6 @@
 """What heads read by default, how much of it, and whether they send a gradient."""
 
+from contextlib import nullcontext
 from math import prod
 
 import numpy as np
@@ -260,3 +261,54 @@ def test_a_module_that_reads_a_layer_is_tried_as_a_copy():
     CostSensitiveAuxCNN(channels=(4, 4), head_input=own, max_epochs=1, random_state=0).fit(X, y)
 
     assert torch.equal(own.norm.running_mean, torch.zeros(4, dtype=torch.float64))
+
+
+def over_the_batch(x, inputs):
+    return x.mean((2, 3)) - x.mean((0, 2, 3))
+
+
+def noise(x, inputs):
+    return torch.rand_like(x.mean((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("head_input", "message"),
+    [
+        (over_the_batch, "head_input mixes the rows of a batch.*first one.*expected features"),
+        (nn.LazyBatchNorm2d(), "head_input contains lazy layers.*expected layers with sizes"),
+        (noise, None),
+    ],
+)
+def test_a_function_of_a_layer_keeps_rows_apart(head_input, message):
+    X, y = np.random.default_rng(0).random((40, 1, 8, 8), np.float32), np.arange(40) % 3
+    model = CostSensitiveAuxCNN(channels=(4, 4), head_input=head_input, max_epochs=1)
+    with nullcontext() if message is None else pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
+def test_a_function_of_arrays_by_name_keeps_rows_apart():
+    rng = np.random.default_rng(0)
+    X = {"x": rng.random((40, 5, 4), np.float32), "scale": rng.random((40, 4), np.float32)}
+
+    def scaled(x, inputs):
+        return x.mean(dim=1) * inputs["scale"].sum(dim=1, keepdim=True)
+
+    def scaled_by_all(x, inputs):
+        return x.mean(dim=1) * inputs["scale"].sum()
+
+    given = {"hidden_layers": ["first", "second"], "max_epochs": 1, "random_state": 0}
+    CostSensitiveAuxNet(TwoLayers, head_input=scaled, **given).fit(X, np.arange(40) % 3)
+    with pytest.raises(ValueError, match="head_input mixes the rows of a batch"):
+        CostSensitiveAuxNet(TwoLayers, head_input=scaled_by_all, **given).fit(X, np.arange(40) % 3)
+
+
+class TwoLayers(nn.Module):
+    """Layers on each step of a sequence, and a mean that ignores the scale."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 6), nn.Linear(6, 6)
+        self.output = nn.Linear(6, 3)
+
+    def forward(self, x, scale):
+        return self.output(torch.relu(self.second(torch.relu(self.first(x)))).mean(dim=1))
