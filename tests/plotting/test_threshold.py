@@ -15,7 +15,6 @@ from auxcst_sklearn import BayesMinimumRiskClassifier
 from auxcst_sklearn.costs import binary_cost_matrices
 from auxcst_sklearn.metrics import mean_cost
 from auxcst_sklearn.plotting import CostThresholdDisplay
-from auxcst_sklearn.plotting._drawing import share
 
 from_estimator = CostThresholdDisplay.from_estimator
 from_predictions = CostThresholdDisplay.from_predictions
@@ -173,7 +172,9 @@ def test_thresholds_on_a_logarithmic_axis(fraud):
 
     assert display.ax_ is ax
     assert ax.get_xlim() == (some[some > 0].min(), 1)
-    assert display.rate_axis_.xaxis.get_major_formatter()(0.5, 0) == share((some >= 0.5).mean())
+    assert display.rate_axis_.xaxis.get_major_formatter()(
+        0.5, 0
+    ) == f"{(some >= 0.5).mean():.0%}".replace("%", " %")
     none = from_predictions(y, 0 * p, cost_matrix=MATRIX, xscale="log")
     assert none.ax_.get_xlim() == (0.5, 1)
 

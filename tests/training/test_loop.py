@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
-from skorch.callbacks import Callback
 
 from auxcst_sklearn._training.loop import check_finite
-from auxcst_sklearn._training.schedule import one_cycle
 from tests.factories import small_mlp, small_stack
 
 
@@ -12,23 +10,6 @@ def test_check_finite():
     for value in (np.inf, np.nan, 1e30):
         with pytest.raises(ValueError, match="Lower learning_rate.*StandardScaler"):
             check_finite([1.0, value])
-
-
-def test_the_rate_rises_to_its_peak_falls_to_zero_and_is_back_after_training(data):
-    rates = []
-
-    class Keep(Callback):
-        def on_batch_end(self, net, training, **kwargs):
-            rates.append(net.optimizer_.param_groups[0]["lr"])
-
-    estimator = small_mlp(learning_rate=0.02, max_epochs=4, batch_size=20, callbacks=[Keep()])
-    estimator.fit(*data)
-
-    assert rates == pytest.approx([0.02 * share for share in one_cycle(40)])
-    assert np.argmax(rates) == 3
-    rates.clear()
-    estimator.partial_fit(*data)
-    assert rates == pytest.approx([0.02] * 10)
 
 
 def test_early_stopping_restores_the_epoch_of_the_smallest_held_out_cost(data):
