@@ -1,9 +1,11 @@
-"""Which samples the networks of a fit train on and hold out, and in which order."""
+"""Which samples the networks of a fit train on and hold out, in which order, and with what."""
 
 from __future__ import annotations
 
 import torch
 from skorch.callbacks import Callback
+
+from auxcst_sklearn.losses import Squared
 
 # What leaves samples as they are on their way into the network.
 AS_THEY_ARE = {"standardize": False, "n_bins": 0}
@@ -35,6 +37,17 @@ class Seen(Callback):
         """
         folds = self.evaluated[0]
         return folds if len(folds) == 1 else [fold[: fold.index(max(fold)) + 1] for fold in folds]
+
+
+class Noting(Squared):
+    """Notes the targets of each batch of a training."""
+
+    targets = []
+
+    def __call__(self, outputs, target):
+        if torch.is_grad_enabled():
+            self.targets.append(target)
+        return super().__call__(outputs, target)
 
 
 def held_out(model, X, y, **given):

@@ -8,9 +8,8 @@ import torch
 
 from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training import net as net_module
-from auxcst_sklearn.losses import Squared
 from tests.factories import small_mlp, small_stack
-from tests.seen import AS_THEY_ARE, Seen
+from tests.seen import AS_THEY_ARE, Noting, Seen
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(60, 4)).astype(np.float32), np.arange(60) % 3
@@ -54,17 +53,6 @@ def test_batches_do_not_depend_on_how_many_are_gathered_at_once(monkeypatch, n_b
     expected = model.fit(X, Y, weight, cost=COST).predict_cost(X)
     monkeypatch.setattr(batches_module, "GATHER_BYTES", n_bytes)
     np.testing.assert_array_equal(model.fit(X, Y, weight, cost=COST).predict_cost(X), expected)
-
-
-class Noting(Squared):
-    """Notes the targets of each batch of a training."""
-
-    targets = []
-
-    def __call__(self, outputs, target):
-        if torch.is_grad_enabled():
-            self.targets.append(target)
-        return super().__call__(outputs, target)
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])

@@ -7,9 +7,11 @@ from auxcst_sklearn._training import batches as batches_module
 from auxcst_sklearn._training.batches import Batches, BlockBatches, Rows
 from auxcst_sklearn._training.folds import sampled_folds
 from auxcst_sklearn._training.processes import Processes
-from tests.factories import training_set
+from tests.factories import small_mlp, small_stack, training_set
+from tests.seen import AS_THEY_ARE, Noting, Seen
 
 N, D = 1000, 3
+X, Y = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32), np.arange(N) % 4
 
 
 @pytest.fixture(autouse=True)
@@ -21,53 +23,50 @@ def small_blocks(monkeypatch):
 
 @pytest.fixture
 def rows():
-    X = np.arange(N * D, dtype=np.float32).reshape(N, D)
     weight = np.arange(1, N + 1, dtype=float)
-    return Rows(training_set(X, np.arange(N) % 4, 1 - np.eye(4), True, weight), "cpu")
+    return Rows(training_set(X, Y, 1 - np.eye(4), True, weight), "cpu")
 
 
 def generators(n):
     return [torch.Generator().manual_seed(i) for i in range(n)]
 
 
-def row_numbers(x):
-    return (x[..., 0] / D).long()
+def fit(model, **given):
+    """What the networks of a model see of a thousand samples, in batches of 64."""
+    seen = Seen(X)
+    model.set_params(batch_size=64, callbacks=[seen], **AS_THEY_ARE).fit(X, Y, **given)
+    return np.hstack(seen.trained), seen
 
 
-def test_an_epoch_has_each_row_once_with_its_label_and_weight_and_batches_mix_blocks(rows):
-    assert rows.in_blocks
-    batches = BlockBatches([rows], 64, generators(1))
-    found = list(batches)
-    assert [x.shape[1] for x, _ in found] == [64] * 15 + [40]
-    assert len(batches) == 16
-    seen = torch.cat([row_numbers(x[0]) for x, _ in found])
-    assert sorted(seen.tolist()) == list(range(N))
-    assert (seen != torch.arange(N)).float().mean() > 0.9
-    assert all(len(set((row_numbers(x[0]) // 7).tolist())) > 8 for x, _ in found)  # blocks
-    label = torch.cat([target.label for _, target in found])
-    assert (label == seen % 4).all()
-    weight = torch.cat([target.weight for _, target in found])
-    np.testing.assert_allclose(weight, (seen + 1).numpy() / ((N + 1) / 2), rtol=1e-6)
-    again = torch.cat([row_numbers(x[0]) for x, _ in batches])
-    assert (again != seen).any()
+def test_an_epoch_has_each_sample_once_with_its_label_and_weight_and_batches_mix_blocks(
+    monkeypatch,
+):
+    monkeypatch.setattr(Noting, "targets", [])
+    weight = np.arange(1.0, N + 1)
+    trained, seen = fit(small_mlp(loss=Noting(), alpha=0, max_epochs=2), sample_weight=weight)
+
+    assert [len(numbers) for (numbers,) in seen.trained] == 2 * ([64] * 15 + [40])
+    first, second = trained.reshape(2, N)
+    assert sorted(first) == sorted(second) == list(range(N))
+    assert (first != np.arange(N)).mean() > 0.9
+    assert (first != second).any()
+    assert all(len(set(np.array(numbers) // 7)) > 8 for (numbers,) in seen.trained)  # blocks
+    label, found = (torch.cat([t[i] for t in Noting.targets]).numpy() for i in (1, 2))
+    np.testing.assert_array_equal(label, Y[trained[0]])
+    np.testing.assert_allclose(found, weight[trained[0]] / weight.mean(), rtol=1e-6)
 
 
-def test_networks_of_a_stack_see_all_but_their_folds(rows):
-    of_row = torch.full((N,), 3, dtype=torch.uint8)
-    of_row[:300] = torch.arange(300) % 3  # each network lacks another hundred
-    of_row[300:350] = 0  # one lacks more
-    sets = [rows.without(of_row, i) for i in range(3)]
-    assert [len(s) for s in sets] == [850, 900, 900]
-    batches = BlockBatches(sets, 100, generators(3))
-    xs, targets = zip(*batches)
-    assert len(batches) == len(xs) == 9
-    seen = torch.cat([row_numbers(x) for x in xs], dim=1)
-    assert seen.shape == (3, 850)
-    for i in range(3):
-        assert len(set(seen[i].tolist())) == 850
-        assert (of_row[seen[i]] != i).all()
-    labels = torch.cat([target.label.view(3, -1) for target in targets], dim=1)
-    assert (labels == seen % 4).all()
+def test_networks_of_a_stack_see_all_but_their_folds():
+    groups = np.repeat(np.arange(20), np.r_[[10] * 10, [90] * 10])  # folds of many sizes
+    trained, seen = fit(small_stack(max_epochs=1), groups=groups)
+
+    folds = [set(groups) - set(groups[own]) for own in trained]
+    sizes = [(~np.isin(groups, [*fold])).sum() for fold in folds]
+    assert len(set(sizes)) > 1
+    assert [len(set(own)) for own in trained] == [min(sizes)] * 3
+    for fold, unseen in zip(folds, seen.held_out, strict=True):
+        assert len(fold) == 4
+        assert set(groups[unseen]) <= fold
 
 
 @pytest.mark.parametrize("kind", [Batches, BlockBatches])
