@@ -107,12 +107,14 @@ def holds_string(values: NDArray[Any]) -> bool:
 
 
 def check_frame(X: Any) -> None:
-    """Raise an error for masked values and for times, which numpy and scikit-learn misread."""
+    """Raise an error for masked values, times and no columns, which others misread."""
     is_array = hasattr(X, "shape") or hasattr(X, "__array__")
     if not (is_array or isinstance(X, list | tuple | Mapping)):
         raise TypeError(f"X is a {type(X).__name__}; expected an array, a table or arrays by name.")
     check_no_mask(X, "X")
     refuse_times(X)
+    if is_frame(X) and not len(X.columns):
+        raise ValueError("X has no columns; expected one at least.")
 
 
 # How the names of types of times begin: of numpy, pandas, Arrow and polars.

@@ -381,6 +381,15 @@ def test_cells_with_several_values_are_no_numbers(network, X):
         network().fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    "X", [pd.DataFrame(index=range(12)), pl.DataFrame()], ids=["pandas", "polars"]
+)
+@pytest.mark.parametrize("network", [small_mlp, small_cnn])
+def test_a_table_without_columns_is_refused(network, X):
+    with pytest.raises(ValueError, match="X has no columns"):
+        network().fit(X, Y)
+
+
 @pytest.mark.parametrize("network", [small_mlp, CSAEPretrainedMLP])
 def test_one_row_without_a_table_is_refused(network):
     table = pd.DataFrame({"a": range(12), "b": range(12)})
