@@ -148,7 +148,9 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
         Categorical columns, as a mask, positions or names. "from_dtype" selects the categorical and
         string columns of a DataFrame, and none of an array.
     n_bins : int, default=16
-        Number of quantile bins (piecewise linear encoding) in every third network. If 0, none.
+        Number of quantile bins (piecewise linear encoding) in every third network. With
+        ``schedule="plateau"``, these networks continue without bins if validation samples show that
+        bins harm. If 0, none.
     ema_epochs : float, default=5.0
         Horizon, in epochs, of the exponential average of the weights. If 0, no average.
 

@@ -25,6 +25,7 @@ from .temperature import STOP_HEATS, prior
 # Temperatures of the held-out loss of early stopping: a network still improves at separating the
 # classes when it is already overconfident, which a temperature corrects.
 STOP_TEMPERATURES = np.exp(STOP_HEATS)
+AT_ONE = int(abs(STOP_HEATS).argmin())  # the position of temperature 1
 
 # Values of an epoch that a line of progress has.
 SHOWN = ("train_loss", "valid_loss", "valid_cost", "valid_refinement")
@@ -62,7 +63,8 @@ class Training:
         self.stop: EarlyStopping | None = None
         self.saved: Checkpoints | None = None
         self.evaluated: Batches | None = None  # of held-out rows
-        self.stop_values = np.empty(0)  # of held-out rows in the last epoch, for each network
+        # Of held-out rows in the last epoch, for each network, with standard errors of losses.
+        self.stop_values, self.stop_errors = np.empty(0), None
 
     def run(self, checkpoints: Checkpoints | None = None) -> None:
         """Train the net; stopped early, it has the weights of the best epoch.
@@ -159,7 +161,7 @@ class Training:
             if self.evaluated is not None:
                 self._pass_over(self.evaluated, "valid", self._evaluate)
             if self.stop is not None:
-                self.stop.update(self.stop_values)
+                self.stop.update(self.stop_values, self.stop_errors)
             self.net.history.record("dur", perf_counter() - start)
             self._notify("on_epoch_end", **self.datasets)
             last, left = self.net.history[-1], n_epochs - i - 1
@@ -258,7 +260,7 @@ class Training:
         layers, record = self.net.module_.layers, self.net.history.record
         values, of_held_out = np.split(means, [len(layers)])
         if prefix == "valid":  # weighted means
-            cost, weight, *refined = of_held_out
+            cost, weight, *risks = of_held_out
             values = values / weight
         weights = self.net.criterion_.alphas.numpy(force=True)
         self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
@@ -270,10 +272,13 @@ class Training:
             # Early stopping monitors the cost, unless the loss has probabilities, whose values
             # replace it below.
             self.stop_values = cost
-            if refined:
+            if risks:
                 n_rows = sum(self.evaluated.sizes) if self.evaluated else 1
                 added = prior(STOP_HEATS, n_rows)[:, np.newaxis]
-                self.stop_values = (refined / weight + added).min(axis=0)
+                *refined, squares = np.array(risks) / weight
+                self.stop_values = (refined + added).min(axis=0)
+                variance = squares - refined[AT_ONE] ** 2
+                self.stop_errors = np.sqrt(variance.clip(min=0) / n_rows)
                 record("valid_refinement", float(self.stop_values.mean()))
 
     def _record_with_best(self, name: str, value: float) -> None:
@@ -303,7 +308,7 @@ class Training:
 
 
 def held_out_means(net: CostNet, output: Tensor, target: Target) -> Tensor:
-    """Means of the costs of predictions, of weights, and of losses at several temperatures.
+    """Means of costs of predictions, weights, losses at several temperatures, and squared losses.
 
     They are (n_values, n_networks), for the output of each network and the rows of its set.
     """
@@ -314,8 +319,9 @@ def held_out_means(net: CostNet, output: Tensor, target: Target) -> Tensor:
     if isinstance(loss, ProbabilisticLoss):
         # The loss at its best temperature measures how well classes are separated. The plain loss
         # rises as soon as a network becomes overconfident, long before it stops to learn.
-        for t in STOP_TEMPERATURES.tolist():
-            values.append(loss(loss.with_temperature(output, t), target))
+        heats = STOP_TEMPERATURES.tolist()
+        risks = [loss(loss.with_temperature(output, t), target) for t in heats]
+        values += [*risks, risks[AT_ONE].square()]
     weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
     return weighted.view(-1, *shape).mean(dim=-1)
 

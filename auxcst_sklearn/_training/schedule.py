@@ -213,8 +213,8 @@ class EarlyStopping:
         return bool(self.misses.min() < self.patience)
 
     @torch.no_grad()
-    def update(self, values: np.ndarray) -> None:
-        """Take the held-out values of the networks after an epoch."""
+    def update(self, values: np.ndarray, errors: np.ndarray | None = None) -> None:
+        """Take the held-out values of the networks after an epoch, and their standard errors."""
         better = values < self.value
         self.value[better] = values[better]
         self.misses = np.where(better, 0, self.misses + 1)
@@ -242,7 +242,8 @@ class Plateaus(EarlyStopping):
     """Lower the rate on each plateau, and stop on the last one.
 
     On a plateau the mean held-out value of the networks has not decreased by `LEAST` of itself for
-    `patience` epochs. torch's `ReduceLROnPlateau` does this without an end.
+    `patience` epochs. torch's `ReduceLROnPlateau` does this without an end. Where bins harm, the
+    networks that see them lose them on a plateau instead, and the rate stays.
     """
 
     counts = (*EarlyStopping.counts, "least", "waited", "lowered")
@@ -261,12 +262,32 @@ class Plateaus(EarlyStopping):
         """Set the rate of the next epoch."""
         set_rate(self.net.optimizer_, self.rates[min(self.lowered, len(self.rates) - 1)])
 
-    def update(self, values: np.ndarray) -> None:
+    def update(self, values: np.ndarray, errors: np.ndarray | None = None) -> None:
         super().update(values)
         mean = float(values.mean())
         self.waited += 1
         if mean < self.least - LEAST * (abs(self.least) if np.isfinite(self.least) else 0):
             self.least, self.waited = mean, 0
         if self.waited >= self.patience:
-            self.lowered, self.waited = self.lowered + 1, 0
+            self.waited = 0
+            if errors is not None and self._drop_bins(values, errors):
+                self.least = np.inf
+            else:
+                self.lowered += 1
         self.set_rate()
+
+    def _drop_bins(self, values: np.ndarray, errors: np.ndarray) -> bool:
+        """Whether networks lose their bins: their values are higher by two standard errors.
+
+        Each still has its bins in the end if its best epoch had them.
+        """
+        masks = [mask for mask in self.net.module_.bin_masks if mask.any()]
+        if not masks:
+            return False
+        sees = masks[0].flatten().numpy(force=True) > 0
+        parts = sees, ~sees
+        difference = values[sees].mean() - values[~sees].mean()
+        noise = np.hypot(*(np.linalg.norm(errors[part]) / part.sum() for part in parts))
+        for mask in masks if difference > 2 * noise else ():
+            mask.zero_()
+        return bool(difference > 2 * noise)

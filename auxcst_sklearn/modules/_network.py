@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ._heads import Head
+from ._tables import FeatureInput
 
 OF_EVERY_MODULE = vars(nn.Module())
 
@@ -120,9 +121,14 @@ class AuxNetwork(nn.Module):
         for head in self.heads.values():
             head.start_at(aux_bias)
 
+    @property
+    def bin_masks(self) -> list[Tensor]:
+        """Which networks see bins of numbers, for each table that they read."""
+        return [part.sees_bins for part in self.modules() if isinstance(part, FeatureInput)]
+
     def weights(self) -> list[list[Tensor]]:
-        """The tensors of each network, as views of the parameters."""
-        return [*map(list, zip(*map(torch.detach, self.parameters())))]
+        """The tensors of each network, as views: its parameters, and whether it sees bins."""
+        return [*map(list, zip(*map(torch.detach, (*self.parameters(), *self.bin_masks))))]
 
     def own_modules(self) -> list[list[nn.Module]]:
         """The modules of each network that belong to no other."""

@@ -109,7 +109,7 @@ class FeatureInput(nn.Module):
             self.table = nn.Parameter(table)
         self.bins = bins
         n = len(generators)  # every third network has bins; a single network also has them
-        sees_bins = torch.arange(n) % 3 == min(n - 1, 1)
+        sees_bins = (torch.arange(n) % 3 == min(n - 1, 1)) & (bins is not None)
         self.sees_bins = nn.Buffer(sees_bins.float().view(-1, 1, 1))
 
     def set_fill(self, fill: ArrayLike) -> None:

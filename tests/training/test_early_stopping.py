@@ -11,9 +11,10 @@ from tests.training.stopping import stop_at
 
 
 class Net:
-    """Networks whose weights are the number of the epoch."""
+    """Networks whose weights are the number of the epoch; every other one sees bins."""
 
     def __init__(self, n_networks):
+        self.bin_masks = [torch.arange(n_networks).view(-1, 1, 1) % 2.0]
         self.weight = torch.zeros(n_networks, 3)
         group = {"params": [self.weight], "lr": 1.0, "initial_lr": 1.0}
         self.optimizer_ = torch.optim.SGD([group])
@@ -133,3 +134,17 @@ def test_a_smaller_improvement_than_a_thousandth_is_none():
 
 def test_costs_may_be_negative():
     assert run_plateaus([[-1], [-2], [-2], [-3]], 1)[0] == [1, 1, RATES[1], RATES[1]]
+
+
+@pytest.mark.parametrize(("errors", "harm"), [([0.4, 0.3, 0.0], True), ([0.4, 0.5, 0.0], False)])
+def test_where_bins_harm_networks_lose_them_on_a_plateau_and_keep_the_rate(errors, harm):
+    net = Net(3)
+    stop = Plateaus(net, 1, RATES)
+    rates = []
+    for _ in range(3):  # The second epoch is a plateau; so is the third, unless bins were lost.
+        stop.update(np.array([1, 1.8, 1]), np.array(errors))
+        rates.append(net.optimizer_.param_groups[0]["lr"])
+
+    # The difference is .8; its error is that of a mean of two and of one network.
+    assert net.bin_masks[0].flatten().tolist() == [0, not harm, 0]
+    assert rates == ([1, 1, 1] if harm else [1, *RATES[1:]])
