@@ -256,7 +256,8 @@ class Training:
         `means` (n_values, n_networks) are the losses of the heads, followed for held-out rows by
         the values of `held_out_means`.
         """
-        check_finite(means)
+        # The last values of held-out rows are squared losses, of which large ones are no divergence.
+        check_finite(means[:-1] if prefix == "valid" else means)
         layers, record = self.net.module_.layers, self.net.history.record
         values, of_held_out = np.split(means, [len(layers)])
         if prefix == "valid":  # weighted means
@@ -321,7 +322,7 @@ def held_out_means(net: CostNet, output: Tensor, target: Target) -> Tensor:
         # rises as soon as a network becomes overconfident, long before it stops to learn.
         heats = STOP_TEMPERATURES.tolist()
         risks = [loss(loss.with_temperature(output, t), target) for t in heats]
-        values += [*risks, risks[AT_ONE].square()]
+        values += [*risks, risks[AT_ONE].clamp(max=1e18).square()]  # which float32 has
     weighted = torch.stack(values) * (1 if target.weight is None else target.weight)
     return weighted.view(-1, *shape).mean(dim=-1)
 
