@@ -256,7 +256,7 @@ class Training:
         `means` (n_values, n_networks) are the losses of the heads, followed for held-out rows by
         the values of `held_out_means`.
         """
-        # The last values of held-out rows are squared losses, of which large ones are no divergence.
+        # The last value of held-out rows is that of squared losses, which may be large.
         check_finite(means[:-1] if prefix == "valid" else means)
         layers, record = self.net.module_.layers, self.net.history.record
         values, of_held_out = np.split(means, [len(layers)])
