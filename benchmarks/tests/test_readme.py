@@ -210,7 +210,7 @@ def test_networks_for_tables():
     assert f"network costs {of_all} times as much as RealMLP on five folds, in {share} of" in page
     assert f"and the ensemble {ensemble[0]} times as much, in {ensemble[2]}." in page
     assert f"{n_unseen} tables by which no default was chosen, {unseen} and {ensemble[1]}." in page
-    assert f"{n_all} small tables, it costs {of_all[:4]} times as much" in words("README.rst")
+    assert f"{n_all} tables, it costs {of_all[:4]} times as much" in words("README.rst")
 
 
 @pytest.mark.skipif(not (RESULTS / "heads.json").is_file(), reason="heads were not measured yet")
