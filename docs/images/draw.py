@@ -161,7 +161,7 @@ def relative_costs():
         "rare classes": "thirty small\ntables, rare class",
         "sixteen tables": "sixteen tables,\nup to 6,000 rows",
         "ten tables": "ten other\ntables",
-        "deep tables": "small tables,\nRealMLP, five folds",
+        "deep tables": "nineteen tables,\nRealMLP, five folds",
         "texts": "texts of\nmany classes",
         "images": "images, pretrained\nnetwork",
         "a million rows": "a million rows",
@@ -215,8 +215,8 @@ def deep_tables():
         {"ha": "right", "xytext": (-5, -24)},
     )
     names = {
-        "ours: one network": ("one network", {"ha": "center", "xytext": (0, -38)}),
-        "ours: default": ("network", {"ha": "right", "xytext": (9, 39)}),
+        "ours: one network": ("one network", {"ha": "right", "xytext": (-7, -4)}),
+        "ours: default": ("network", {"xytext": (7, 2)}),
         "ours: ensemble": ("ensemble", {"xytext": (7, -12)}),
         "boosting, early stop": ("gradient boosting", left),
         "boosting, temperature": ("gradient boosting,\ntemperature", below),
