@@ -110,10 +110,14 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 
 
 def _validation_set(
-    estimator: NetworkSteps, inputs: Preprocessor, data: Problem, X: Any, y: Any, *given: Any
+    estimator: NetworkSteps,
+    inputs: Preprocessor,
+    data: Problem,
+    X: Any,
+    y: Any,
+    cost: Any,
+    weight: Any,
 ) -> Problem:
-    cost, weight = given
-
     def read(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         rows, labels = inputs.validate(estimator, X, y, reset=False)
         return rows, as_labels(labels, "y")  # also numbers as objects

@@ -288,6 +288,7 @@ class Plateaus(EarlyStopping):
         parts = sees, ~sees
         difference = values[sees].mean() - values[~sees].mean()
         noise = np.hypot(*(np.linalg.norm(errors[part]) / part.sum() for part in parts))
-        for mask in masks if difference > 2 * noise else ():
+        harm = bool(difference > 2 * noise)
+        for mask in masks if harm else ():
             mask.zero_()
-        return bool(difference > 2 * noise)
+        return harm

@@ -112,13 +112,13 @@ def _types(X: Any) -> list[tuple[str, Any]]:
         return [(ROWS, kinds.StringTensorType([None]))]
     if not is_frame(X):
         single = array_type(X.dtype) == np.float32
-        elem_type = kinds.FloatTensorType if single else kinds.DoubleTensorType
-        return [(ROWS, elem_type([None, *X.shape[1:]]))]
+        cls = kinds.FloatTensorType if single else kinds.DoubleTensorType
+        return [(ROWS, cls([None, *X.shape[1:]]))]
     inputs = []
     for j, name in enumerate(names_of_columns(X)):
         column = select(X, j)
-        elem_type = kinds.StringTensorType if holds_categories(column) else kinds.DoubleTensorType
-        inputs.append((name, elem_type([None, 1])))
+        cls = kinds.StringTensorType if holds_categories(column) else kinds.DoubleTensorType
+        inputs.append((name, cls([None, 1])))
     return inputs
 
 

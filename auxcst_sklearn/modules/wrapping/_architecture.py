@@ -153,8 +153,8 @@ def _n_features(head_input: FunctionInput, layer: Tensor, given: Any) -> int:
             "a function of the output of a layer and of the inputs of the module."
         )
     first = {name: x[:1] for name, x in given.items()} if isinstance(given, dict) else given[:1]
-    alone, again = head_input(layer[:1], first), head_input(layer, given)  # which may be random
-    if close(again, features) and not close(alone, features[:1]):
+    differs = not close(head_input(layer[:1], first), features[:1])
+    if differs and close(head_input(layer, given), features):  # it is not random
         raise ValueError(
             f"head_input mixes the rows of a batch: of {len(features)} examples, the first one has "
             "other features alone; expected features that depend on their own example only, as by "

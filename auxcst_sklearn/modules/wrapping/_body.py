@@ -38,10 +38,10 @@ def make_body(
     """Copy a module, or create one, for examples of some shape; None for arrays by name."""
     if isinstance(module, nn.Module):
         if params:
-            name = type(module).__name__
+            cls = type(module).__name__
             raise ValueError(
                 f"{sorted(PREFIX + name for name in params)} are arguments of a class or function, "
-                f"but module is a {name}; expected module={name}, or no such arguments."
+                f"but module is a {cls}; expected module={cls}, or no such arguments."
             )
         return copy_of(module).to("cpu", torch.float32)
     required = [
