@@ -26,7 +26,7 @@ from .._training.loop import Training
 from .._training.net import CostNet
 from .._training.plan import Plan, Sizes, make_plan, resolve_device
 from .._training.processes import processes
-from .._training.schedule import RATE_FACTOR, make_schedule, optimizer_arguments
+from .._training.schedule import RATE_FACTOR, optimizer_arguments
 from .._training.torch_modes import draw_seed, seeded
 from ..costs._evaluation import decisions_of
 from ..costs._problem import Fold, Problem, read_problem
@@ -316,16 +316,7 @@ def build(
         else:
             fold_seed = draw_seed(rng) if fold_seed is None else fold_seed
             seen, held_out = draw_folds(n, rows, data, estimator.validation_fraction, fold_seed)
-    return Training(
-        net,
-        seen,
-        held_out,
-        n_epochs=plan.max_epochs,
-        schedule=make_schedule(plan),
-        patience=plan.patience if plan.early_stopping else None,
-        ema_epochs=plan.ema_epochs,
-        fold_seed=fold_seed,
-    )
+    return Training(net, plan, seen, held_out, fold_seed)
 
 
 def new_random_state(random_state: Any) -> np.random.RandomState:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from time import perf_counter
 from typing import Any
 
@@ -18,8 +19,9 @@ from ..losses import ProbabilisticLoss, Target
 from .batches import Batch, Batches, Rows
 from .checkpoints import Checkpoints
 from .net import CostNet
+from .plan import Plan
 from .processes import processes, report, reports
-from .schedule import INTERVAL, EarlyStopping, Schedule, WeightAverage
+from .schedule import INTERVAL, EarlyStopping, WeightAverage, early_stopping, one_cycle, set_rate
 from .temperature import STOP_HEATS, prior
 
 # Temperatures of the held-out loss of early stopping: a network still improves at separating the
@@ -40,31 +42,18 @@ class Training:
     """A training of a net: skorch's loop, without its overhead for each batch.
 
     `rows` are the training rows of each network. The `held_out` rows of each are evaluated after
-    each epoch, and are used for early stopping, if there is a `patience`, and for the temperature.
-    `ema_epochs` is the horizon, in epochs, of the average of the weights; 0 for the weights
-    themselves. `fold_seed` is the seed that drew the held-out rows.
+    each epoch, and are used for early stopping, if it is planned, and for the temperature.
+    `fold_seed` is the seed that drew the held-out rows.
 
     Batches are slices of tensors, and callbacks are called for a batch only if they define a method
     for it.
     """
 
     net: CostNet
+    plan: Plan
     rows: Sequence[Rows]
     held_out: Sequence[Rows] | None = None
-    _: KW_ONLY
-    n_epochs: int
-    schedule: Schedule
-    patience: int | None = None
-    ema_epochs: float = 0.0
     fold_seed: int | None = None
-
-    def __post_init__(self) -> None:
-        self.average: WeightAverage | None = None
-        self.stop: EarlyStopping | None = None
-        self.saved: Checkpoints | None = None
-        self.evaluated: Batches | None = None  # of held-out rows
-        # Of held-out rows in the last epoch, for each network, with standard errors of losses.
-        self.stop_values, self.stop_errors = np.empty(0), None
 
     def run(self, checkpoints: Checkpoints | None = None) -> None:
         """Train the net; stopped early, it has the weights of the best epoch.
@@ -76,7 +65,7 @@ class Training:
             self._train()
 
     def _begin(self, checkpoints: Checkpoints | None) -> None:
-        net, rows = self.net, self.rows
+        net, plan = self.net, self.plan
         net.prepare_optimizer()
         self.group = processes()
         self.group.copy_from_first(net.module_)
@@ -85,19 +74,25 @@ class Training:
         self.notifies_gradients = self._is_defined("on_grad_computed")
         self.n_before = len(net.history)
         self.saved = checkpoints
-        self.batches = net.training_batches(rows, self.group)
-        self.datasets: dict[str, Any] = {"dataset_train": rows, "dataset_valid": None}
+        self.batches = net.training_batches(self.rows, self.group)
+        self.evaluated: Batches | None = None  # of held-out rows
+        self.stop: EarlyStopping | None = None
         if self.held_out is not None:
-            self.datasets["dataset_valid"] = self.held_out
             self.evaluated = net.evaluation_batches(self.held_out, self.group)
-        if self.held_out is not None and self.patience is not None:
-            self.stop = self.schedule.early_stopping(net, self.patience)
-        self._set_schedule(len(self.batches))
+            self.stop = early_stopping(net, plan) if plan.early_stopping else None
+        self._check_callbacks()
+        n_steps, n_finished = len(self.batches), checkpoints.n_finished if checkpoints else 0
+        self.rates: Iterator[float] | None = None
+        if plan.schedule == "one_cycle":
+            self.rates = islice(one_cycle(plan.max_epochs * n_steps), n_finished * n_steps, None)
+        self.average: WeightAverage | None = None
+        if plan.ema_epochs:
+            horizon, interval = plan.ema_epochs * n_steps, min(n_steps, INTERVAL)
+            self.average = WeightAverage(list(net.module_.parameters()), horizon, interval)
 
-    def _set_schedule(self, n_steps: int) -> None:
-        """Prepare the rates and the average of a training with `n_steps` steps in an epoch."""
-        net, schedule = self.net, self.schedule
-        for _, callback in net.callbacks_:
+    def _check_callbacks(self) -> None:
+        """Raise an error for callbacks of skorch that do not agree with this training."""
+        for _, callback in self.net.callbacks_:
             scoring = getattr(callback, "scoring", len)
             named = not callable(scoring) or type(scoring).__module__.startswith("sklearn.")
             if isinstance(callback, BatchScoring | EpochScoring) and named:
@@ -112,18 +107,13 @@ class Training:
                     "but early_stopping=True loads the weights of its own best epoch; expected one "
                     "of them. Leave load_best out, or set early_stopping=False."
                 )
-            if schedule.name != "constant" and isinstance(callback, LRScheduler):
+            schedule = self.plan.schedule
+            if schedule != "constant" and isinstance(callback, LRScheduler):
                 raise ValueError(
-                    f"callbacks hold a skorch LRScheduler, but schedule={schedule.name!r} sets the "
+                    f"callbacks hold a skorch LRScheduler, but schedule={schedule!r} sets the "
                     "learning rate as well; expected one of them. Set schedule='constant' to use "
                     "the callback."
                 )
-        n_finished = self.saved.n_finished if self.saved else 0
-        steps = self.n_epochs * n_steps, n_finished * n_steps
-        schedule.begin(net, *steps)
-        if self.ema_epochs:
-            horizon, interval = self.ema_epochs * n_steps, min(n_steps, INTERVAL)
-            self.average = WeightAverage(list(net.module_.parameters()), horizon, interval)
 
     def _train(self) -> None:
         """Train to the last epoch, or until early stopping or a callback ends it."""
@@ -140,7 +130,8 @@ class Training:
             if self.average is not None:  # a callback may have ended an epoch
                 self.average.put(in_place=True)
         finally:
-            self.schedule.end(net.optimizer_)
+            if self.plan.schedule != "constant":  # which a callback of the user may have changed
+                set_rate(net.optimizer_, 1.0)  # for a training that continues
             net.module_.train(False)
         if self.stop is not None:
             self.stop.restore()
@@ -151,19 +142,20 @@ class Training:
                 check_finite(output.abs().sum().item())
 
     def _run_epochs(self) -> None:
-        n_epochs = self.n_epochs
+        n_epochs = self.plan.max_epochs
+        datasets = {"dataset_train": self.rows, "dataset_valid": self.held_out}
         if self.saved is not None:
             n_epochs = self.saved.restore(self, n_epochs)
         for i in range(n_epochs):
             start = perf_counter()
-            self._notify("on_epoch_begin", **self.datasets)
-            self._pass_over(self.batches, "train", self._step)
+            self._notify("on_epoch_begin", **datasets)
+            self._train_epoch()
             if self.evaluated is not None:
-                self._pass_over(self.evaluated, "valid", self._evaluate)
-            if self.stop is not None:
-                self.stop.update(self.stop_values, self.stop_errors)
+                values, errors = self._validate(self.evaluated)
+                if self.stop is not None:
+                    self.stop.update(values, errors)
             self.net.history.record("dur", perf_counter() - start)
-            self._notify("on_epoch_end", **self.datasets)
+            self._notify("on_epoch_end", **datasets)
             last, left = self.net.history[-1], n_epochs - i - 1
             report_epoch(last, left, self.net.verbose, is_first=i == 0)
             if self.saved is not None:
@@ -175,16 +167,49 @@ class Training:
 
     # ------------------------------------------------------------------ epochs
 
-    def _pass_over(
-        self, batches: Batches, prefix: str, step: Callable[[Batch], dict[str, Tensor]]
-    ) -> None:
-        """Take a step with each batch, and record the mean losses."""
-        net, training = self.net, prefix == "train"
-        net.module_.train(training)
-        if training and self.average is not None:
+    def _train_epoch(self) -> None:
+        """Train on all rows once, and record the losses."""
+        if self.average is not None:
             # Training continues with the latest weights, not with their average, which replaces
             # them only between epochs.
             self.average.put(in_place=False)
+        losses = self._pass_over(self.batches, "train", self._step)
+        if self.group.size > 1:
+            self.group.average_statistics(self.net.module_)
+        if self.average is not None:
+            self.average.put(in_place=True)
+        check_finite(losses)
+        self._record_losses("train", losses)
+
+    def _validate(self, batches: Batches) -> tuple[np.ndarray, np.ndarray | None]:
+        """Record losses and cost of held-out rows; return values for early stopping, and errors.
+
+        The value of a network is its cost, without a standard error, unless the loss has
+        probabilities: then it is the loss at the best temperature.
+        """
+        means = self._pass_over(batches, "valid", self._evaluate)
+        # The last value is that of squared losses, which may be large.
+        check_finite(means[:-1])
+        layers, to_currency = self.net.module_.layers, self.net.statistics.to_currency
+        losses, (cost, weight, *risks) = np.split(means, [len(layers)])  # weighted means
+        self._record_losses("valid", losses / weight)
+        cost = to_currency(cost / weight)
+        self._record_with_best("valid_cost", float(cost.mean()))
+        if not risks:
+            return cost, None
+        n_rows = sum(batches.sizes)
+        *refined, squares = np.array(risks) / weight
+        values = (refined + prior(STOP_HEATS, n_rows)[:, np.newaxis]).min(axis=0)
+        variance = squares - refined[AT_ONE] ** 2
+        self.net.history.record("valid_refinement", float(values.mean()))
+        return values, np.sqrt(variance.clip(min=0) / n_rows)
+
+    def _pass_over(
+        self, batches: Batches, prefix: str, step: Callable[[Batch], dict[str, Tensor]]
+    ) -> np.ndarray:
+        """Take a step with each batch; the means of what the steps return, for each network."""
+        net, training = self.net, prefix == "train"
+        net.module_.train(training)
         means = torch.empty(0)
         # skorch's history records each batch, which takes longer than a step of a small network.
         # Without a callback that reads the records, an epoch has a single one.
@@ -208,22 +233,18 @@ class Training:
                     "on_batch_end", batch=_for_callbacks(batch), training=training, **results
                 )
             del batch  # before the next one is read
-        if training:
-            if self.group.size > 1:
-                self.group.average_statistics(net.module_)
-            if self.average is not None:
-                self.average.put(in_place=True)
         if len(net.history) == 1 and not means[0].isfinite().all():
             raise ValueError(
                 f"The {prefix} loss of the first batch is not finite. If a loss or module of your "
                 "own computes it, check their values for the first samples of X."
             )
-        self._record(prefix, batches.epoch_means(means))
+        return batches.epoch_means(means)
 
     def _step(self, batch: Batch) -> dict[str, Tensor]:
         """One step of the optimizer."""
         (x, target), optimizer = batch, self.net.optimizer_
-        self.schedule.begin_step(optimizer)
+        if self.rates is not None:
+            set_rate(optimizer, next(self.rates))
         for parameter in self.parameters:  # zero_grad without its bookkeeping
             parameter.grad = None
         outputs = self.net.module_.forward_heads(x)
@@ -250,37 +271,12 @@ class Training:
         means = torch.cat([losses, held_out_means(self.net, outputs[-1], target)])
         return {"loss": loss, "y_pred": outputs[-1].flatten(0, 1), "means": means}
 
-    def _record(self, prefix: str, means: np.ndarray) -> None:
-        """Record the losses of every head and the cost of held-out rows: means over all networks.
-
-        `means` (n_values, n_networks) are the losses of the heads, followed for held-out rows by
-        the values of `held_out_means`.
-        """
-        # The last value of held-out rows is that of squared losses, which may be large.
-        check_finite(means[:-1] if prefix == "valid" else means)
-        layers, record = self.net.module_.layers, self.net.history.record
-        values, of_held_out = np.split(means, [len(layers)])
-        if prefix == "valid":  # weighted means
-            cost, weight, *risks = of_held_out
-            values = values / weight
+    def _record_losses(self, prefix: str, losses: np.ndarray) -> None:
+        """Record the losses of every head (n_layers, n_networks): means over all networks."""
         weights = self.net.criterion_.alphas.numpy(force=True)
-        self._record_with_best(f"{prefix}_loss", float((weights * values).sum(axis=0).mean()))
-        for layer, of_networks in zip(layers, values):
-            record(f"{prefix}_loss_{layer}", float(of_networks.mean()))
-        if prefix == "valid":
-            cost = self.net.statistics.to_currency(cost / weight)
-            self._record_with_best("valid_cost", float(cost.mean()))
-            # Early stopping monitors the cost, unless the loss has probabilities, whose values
-            # replace it below.
-            self.stop_values = cost
-            if risks:
-                n_rows = sum(self.evaluated.sizes) if self.evaluated else 1
-                added = prior(STOP_HEATS, n_rows)[:, np.newaxis]
-                *refined, squares = np.array(risks) / weight
-                self.stop_values = (refined + added).min(axis=0)
-                variance = squares - refined[AT_ONE] ** 2
-                self.stop_errors = np.sqrt(variance.clip(min=0) / n_rows)
-                record("valid_refinement", float(self.stop_values.mean()))
+        self._record_with_best(f"{prefix}_loss", float((weights * losses).sum(axis=0).mean()))
+        for layer, of_networks in zip(self.net.module_.layers, losses):
+            self.net.history.record(f"{prefix}_loss_{layer}", float(of_networks.mean()))
 
     def _record_with_best(self, name: str, value: float) -> None:
         """Record a value, and whether it is the smallest so far, for skorch's checkpoints."""

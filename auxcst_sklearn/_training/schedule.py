@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from inspect import signature
-from itertools import islice
 from math import cos, pi
 from typing import Any
 
@@ -74,58 +73,6 @@ def set_rate(optimizer: Optimizer, fraction: float) -> None:
 
 
 # -------------------------------------------------------------------------------- schedules
-
-
-class Schedule:
-    """The learning rate of a training: constant, as long as a subclass does not change it."""
-
-    name = "constant"
-
-    def early_stopping(self, net: Any, patience: int) -> EarlyStopping:
-        """What ends the training early."""
-        return EarlyStopping(net, patience)
-
-    def begin(self, net: Any, n_steps: int, n_finished: int) -> None:
-        """Begin a training with `n_steps` in all, of which some are finished."""
-
-    def begin_step(self, optimizer: Optimizer) -> None:
-        """Set the rate of a step."""
-
-    def end(self, optimizer: Optimizer) -> None:
-        """Set the rate for a training that continues, unless a callback of the user sets it."""
-        if self.name != "constant":
-            set_rate(optimizer, 1.0)
-
-
-class OneCycle(Schedule):
-    """Up during the first tenth of the training, then down to zero."""
-
-    name = "one_cycle"
-
-    def begin(self, net: Any, n_steps: int, n_finished: int) -> None:
-        self.rates = islice(one_cycle(n_steps), n_finished, None)
-
-    def begin_step(self, optimizer: Optimizer) -> None:
-        set_rate(optimizer, next(self.rates))
-
-
-class Plateau(Schedule):
-    """Lower the rate whenever the validation loss no longer decreases; then the training ends."""
-
-    name = "plateau"
-
-    def __init__(self, rates: Sequence[float]) -> None:
-        self.rates = rates
-
-    def early_stopping(self, net: Any, patience: int) -> Plateaus:
-        return Plateaus(net, patience, self.rates)
-
-
-def make_schedule(plan: Plan) -> Schedule:
-    """The schedule of a training."""
-    if plan.schedule == "plateau":
-        return Plateau(plan.plateau_rates)
-    return OneCycle() if plan.schedule == "one_cycle" else Schedule()
 
 
 def one_cycle(n_steps: int) -> Iterator[float]:
@@ -292,3 +239,10 @@ class Plateaus(EarlyStopping):
         for mask in masks if harm else ():
             mask.zero_()
         return harm
+
+
+def early_stopping(net: Any, plan: Plan) -> EarlyStopping:
+    """What ends a training early."""
+    if plan.schedule == "plateau":
+        return Plateaus(net, plan.patience, plan.plateau_rates)
+    return EarlyStopping(net, plan.patience)
