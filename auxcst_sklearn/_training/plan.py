@@ -1,7 +1,8 @@
 """The plan of a training: each automatic setting, decided once.
 
 Only this file compares parameters of a training with "auto", and only this file knows which sizes
-suit a device. A new default is one of the functions below, and for a new setting a field of `Plan`.
+suit a device. A new default is an argument of `_given`, or one of the functions below, and for a
+new setting a field of `Plan`.
 """
 
 from __future__ import annotations
@@ -204,7 +205,9 @@ def make_plan(
     pretrained = _is_pretrained(p, network, is_new=before is None)
     learns = p.temperature == "auto" and _has_probabilities(p.loss)
     has_rows = sizes.has_validation_set or n >= FEWEST_TO_VALIDATE
-    stops = _stops_early(p, pretrained, statistics) and has_rows and not stream
+    # Long training makes small probabilities too small, on which extreme costs depend.
+    stops = _given(p.early_stopping, pretrained or statistics.is_extreme, bool)
+    stops = stops and has_rows and not stream
     validates = (stops or (learns and network.learns_temperature_alone)) and not stream
     validates = validates and has_rows and not sizes.has_validation_set
     is_validated = validates or (sizes.has_validation_set and not stream)
@@ -225,10 +228,14 @@ def make_plan(
         ema_epochs=0.0 if stream else float(p.ema_epochs),
         validates=validates,
         early_stopping=stops,
-        patience=_patience(p.patience, n),
-        temperature=_temperature(p.temperature, learns_now or before is not None),
-        combine_heads=_combine_heads(p.combine_heads, pretrained),
-        head_gradient=_head_gradient(p.head_gradient, pretrained),
+        # Epochs of many samples have more steps.
+        patience=_given(p.patience, 4 - bisect_left(LONG_EPOCHS, n), int),
+        # None, if samples or the training before determine it.
+        temperature=_given(p.temperature, None if learns_now or before else 1.0),
+        # Heads that train no new module are not averaged: their mean over a sequence says little.
+        combine_heads=_given(p.combine_heads, True if pretrained else None, bool),
+        # Heads that read a pretrained module leave its features as they are.
+        head_gradient=_given(p.head_gradient, 0.0 if pretrained else None),
         scaling=before.scaling if before else _scaling(p.standardize, sizes.is_sparse),
         # The first network has no bins.
         n_bins=0 if sizes.is_sparse or n_networks == 1 else int(p.n_bins),
@@ -239,6 +246,11 @@ def make_plan(
 
 
 # ---------------------------------------------------------------------------- each default
+
+
+def _given(value: Any, default: Any, kind: type = float) -> Any:
+    """The value of a parameter, or the default where it is "auto"."""
+    return default if value == "auto" else kind(value)
 
 
 def resolve_device(device: str) -> str:
@@ -296,13 +308,6 @@ def _is_pretrained(p: Any, network: NetworkFacts, *, is_new: bool) -> bool:
     return network.looks_trained
 
 
-def _stops_early(p: Any, pretrained: bool, statistics: CostStatistics) -> bool:
-    if p.early_stopping == "auto":
-        # Long training makes small probabilities too small, on which extreme costs depend.
-        return pretrained or statistics.is_extreme
-    return bool(p.early_stopping)
-
-
 def _rates(
     p: Any, sizes: Sizes, network: NetworkFacts, pretrained: bool, stops: bool, before: Plan | None
 ) -> tuple[float, float]:
@@ -311,8 +316,7 @@ def _rates(
     if p.learning_rate != "auto":
         rate = float(p.learning_rate)
         factor = PRETRAINED_LR_FACTOR if pretrained else 1.0
-    if p.pretrained_lr_factor != "auto":
-        factor = float(p.pretrained_lr_factor)
+    factor = _given(p.pretrained_lr_factor, factor)
     return rate, before.pretrained_lr_factor if before else factor
 
 
@@ -344,32 +348,6 @@ def _batch_size(p: Any, n: int, stops: bool, device: str, earlier: Plan | None) 
     size = int(np.clip(n // 32, 16, largest))
     # The first block of a stream may be tiny, but then many small steps for later blocks take long.
     return max(size, earlier.batch_size) if earlier else size
-
-
-def _patience(patience: Any, n: int) -> int:
-    """Epochs without improvement: fewer for many samples, whose epochs have more steps."""
-    return 4 - bisect_left(LONG_EPOCHS, n) if patience == "auto" else int(patience)
-
-
-def _temperature(temperature: Any, may_be_learnt: bool) -> float | None:
-    """The number of the user; or None, if samples or the training before determine it."""
-    if temperature != "auto":
-        return float(temperature)
-    return None if may_be_learnt else 1.0
-
-
-def _combine_heads(combine_heads: Any, pretrained: bool) -> bool | None:
-    """Heads that train no new module are not averaged: their mean over a sequence says little."""
-    if combine_heads == "auto":
-        return True if pretrained else None
-    return bool(combine_heads)
-
-
-def _head_gradient(head_gradient: Any, pretrained: bool) -> float | None:
-    """Heads that read a pretrained module leave its features as they are."""
-    if head_gradient == "auto":
-        return 0.0 if pretrained else None
-    return float(head_gradient)
 
 
 def _scaling(standardize: Any, is_sparse: bool) -> Scaling:
