@@ -403,6 +403,27 @@ def test_a_graph_convolution_keeps_its_maps():
     assert first_axis(module, (3, 5)) == 1
 
 
+@pytest.mark.parametrize(
+    ("product", "following", "axis"),
+    [
+        (lambda x, w: x @ w, nn.LazyLinear(3), 2),
+        (lambda x, w: x @ w.mT, nn.LazyLinear(3), 2),
+        (lambda x, w: torch.einsum("nsi,oi->nso", x, w), nn.LazyLinear(3), 2),
+        (lambda x, w: w @ x, nn.LazyConv1d(3, 1), 1),
+        (lambda x, w: w.mT @ x, nn.LazyConv1d(3, 1), 1),
+        (lambda x, w: torch.einsum("oi,nis->nos", w, x), nn.LazyConv1d(3, 1), 1),
+    ],
+)
+def test_products_with_weights_that_no_layer_contains(product, following, axis):
+    def forward(self, x):
+        return self.fc(self.following(torch.relu(product(x, self.weight))).flatten(1))
+
+    module = Net(forward, following=following, fc=nn.LazyLinear(3))
+    module.weight = nn.Parameter(torch.rand(6, 6))
+
+    assert first_axis(module, (6, 6)) == axis
+
+
 def test_masks_and_raw_inputs_that_are_used_late():
     def forward(self, ids):
         mask = (ids != 0).unsqueeze(-1).float()
