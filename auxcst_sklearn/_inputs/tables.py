@@ -298,8 +298,8 @@ def _widths(edges: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _far_from_normal(quantiles: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of features whose inner quantiles are not a linear function of normal quantiles."""
-    inner = np.linspace(0, 1, 17)[1:-1, np.newaxis]
-    values, normal = _at(np.repeat(inner, quantiles.shape[1], axis=1), quantiles), norm.ppf(inner)
+    inner = np.isin(SHARES, np.linspace(0, 1, 17)[1:-1])
+    values, normal = quantiles[inner], norm.ppf(SHARES[inner, np.newaxis])
     values = values - values.mean(axis=0)
     lengths = np.sqrt((values**2).sum(axis=0) * (normal**2).sum())
     return (normal.T @ values)[0] < NORMAL * lengths
