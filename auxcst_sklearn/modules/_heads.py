@@ -23,7 +23,9 @@ class HeadInput(nn.Module):
     """What a head reads: from the output of a hidden layer, features (n_samples, n_features).
 
     The output of a sample has a `shape`, and `axis` is the axis of its channels in a batch. Inputs
-    that read all values take means of windows of `window` positions.
+    that read all values take means of windows of `window` positions. Subclasses define `forward`,
+    a function of the output and of the inputs of the module, perhaps by name, whose result may have
+    any shape.
     """
 
     n_features: int
@@ -32,10 +34,6 @@ class HeadInput(nn.Module):
         super().__init__()
         self.axis, self.window = axis % (len(shape) + 1), window
         self.n_features = shape[self.axis - 1]
-
-    def forward(self, x: Tensor, inputs: Any) -> Tensor:
-        """Features of any shape; `inputs` are the inputs of the module, perhaps by name."""
-        raise NotImplementedError
 
 
 class MeanInput(HeadInput):
