@@ -119,14 +119,11 @@ class Checkpoints:
 
     def restore(self, training: Any, n_epochs: int) -> int:
         """Restore the state of a training; return the number of epochs that are left."""
-        left = n_epochs - self.n_finished
-        if self.state is not None:
-            set_state(training, self.state)
-            report(
-                f"Epochs 1 to {self.n_finished} were read from {self.folder}.", training.net.verbose
-            )
-            left = 0 if self.state["stopped"] else left
-        return left
+        if self.state is None:
+            return n_epochs
+        set_state(training, self.state)
+        report(f"Epochs 1 to {self.n_finished} were read from {self.folder}.", training.net.verbose)
+        return 0 if self.state["stopped"] else n_epochs - self.n_finished
 
     def save_epoch(self, training: Any, *, is_last: bool = False) -> None:
         """Save the state after an epoch, if it is time."""

@@ -297,11 +297,8 @@ class Training:
 
     def _is_defined(self, *methods: str) -> bool:
         """Whether any callback defines a method."""
-        for _, callback in self.net.callbacks_:
-            for method in methods:
-                if getattr(type(callback), method) is not getattr(Callback, method):
-                    return True
-        return False
+        kinds = {type(callback) for _, callback in self.net.callbacks_}
+        return any(getattr(kind, m) is not getattr(Callback, m) for m in methods for kind in kinds)
 
 
 def held_out_means(net: CostNet, output: Tensor, target: Target) -> Tensor:
