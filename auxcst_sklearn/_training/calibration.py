@@ -61,9 +61,9 @@ def learn_temperature(net: CostNet, rows: Sequence[Rows]) -> float:
         output = net.module_(x).flatten(0, -2).float()
         if target.weight is not None:  # rows that pad the smaller folds have none
             output, target = rows_of_batch((output, target), target.weight > 0)
-        if len(output):
-            of_batch, unit_of_batch = _sums_of_risks(net, output, target, np.exp(HEATS), few)
-            sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
+        # The largest fold has no such rows, so that some are left.
+        of_batch, unit_of_batch = _sums_of_risks(net, output, target, np.exp(HEATS), few)
+        sums, unit, n = sums + of_batch, unit + unit_of_batch, n + len(output)
     # The second risk is divided by the error of estimates of zero, which makes it a number without
     # a unit. Both risks then weigh the same against the prior.
     risks = sums / np.array([n, max(unit, np.finfo(np.float32).tiny)])
