@@ -191,6 +191,7 @@ FEW = SEEN.iloc[[1, 2, 3]]
         FEW.assign(word=None, number=np.nan),
         FEW.assign(number=[1, 2, 3], flag=[1.0, 0.0, np.nan]),
         FEW.astype({"number": np.float32}),
+        FEW.astype({"number": "Float64"}),
     ],
 )
 def test_a_few_rows_get_the_codes_that_they_get_among_many(few, mask):
@@ -199,6 +200,14 @@ def test_a_few_rows_get_the_codes_that_they_get_among_many(few, mask):
 
     np.testing.assert_array_equal(codes.transform(few), codes.transform(many)[: len(few)])
     np.testing.assert_array_equal(codes.transform(codes.read(few)), codes.transform(few))
+
+
+def test_an_infinite_number_in_a_few_rows_is_an_error_as_among_many():
+    codes = CategoryCodes(np.array([True, False])).fit(SEEN[["word", "number"]])
+    few = FEW[["word", "number"]].assign(number=np.inf)
+    for rows in (few, pd.concat([few] * 10)):
+        with pytest.raises(ValueError, match="infinity"):
+            codes.transform(rows)
 
 
 @pytest.mark.parametrize(
