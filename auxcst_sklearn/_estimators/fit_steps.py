@@ -21,6 +21,7 @@ from .._checks.calls import error_context
 from .._checks.labels import as_labels, shorten
 from .._inputs.arrays import Preprocessor
 from .._training.batches import Rows
+from .._training.devices import densify
 from .._training.folds import draw_folds, share_given
 from .._training.loop import Training
 from .._training.net import CostNet
@@ -219,7 +220,7 @@ def make_net(
     starts = objective._start_biases(counted)
     if estimator._may_add_cost_network:
         objective.loss = for_sample_costs(objective.loss, data, stream=plan.stream)
-    spec = NetworkSpec(plan, inputs, inputs.rows_to_try(data.X), n_outputs)
+    spec = NetworkSpec(plan, inputs, densify(inputs.rows_to_try(data.X)), n_outputs)
     module, alpha = _networks(estimator, spec, objective.loss, rng)
     module.float().start_at(*starts)
     module.set_precision(plan.precision == "bf16")
