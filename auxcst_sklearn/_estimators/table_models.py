@@ -60,9 +60,11 @@ class TableBoosting(HistGradientBoostingClassifier):
             super().fit(X, y, sample_weight, **validation)
         return self
 
-    def _predict_iterations(self, X: Any, *args: Any) -> None:
-        *others, n_threads = args
-        super()._predict_iterations(X, *others, 1 if X.size < FEWEST_CELLS else n_threads)
+    def _predict_iterations(
+        self, X: Any, predictors: Any, raw_predictions: Any, is_binned: bool, n_threads: int
+    ) -> None:
+        n_threads = 1 if X.size < FEWEST_CELLS else n_threads
+        super()._predict_iterations(X, predictors, raw_predictions, is_binned, n_threads)
 
     def _preprocess_X(self, X: Any, *, reset: bool) -> Any:  # noqa: N802
         """Categories first, with the codes of scikit-learn's encoder, which takes 6 ms a row."""

@@ -206,7 +206,7 @@ def read_problem(
     y: Any,
     read: Callable[[Any, Any], tuple[Any, NDArray[Any]]],
     *,
-    cost: Any,
+    cost: Any = None,
     cost_matrix: Any,
     sample_weight: Any = None,
     groups: Any = None,
