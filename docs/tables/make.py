@@ -60,7 +60,7 @@ WHEN = {
         "10 other tables (6 suit networks)",
         {"gradient boosting": "logistic regression, if nearly linear"},
     ),
-    "deep tables": ("19 tables", {"RealMLP, five folds": ""}),
+    "deep tables": ("26 tables", {"RealMLP, five folds": ""}),
     "texts": ("texts of many classes", {"logistic regression": "logistic regression"}),
     "images": ("images, pretrained network", {"best of five others": "fine-tuning without heads"}),
     "a million rows": (

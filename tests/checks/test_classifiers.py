@@ -264,10 +264,14 @@ def test_the_temperature_of_scores_needs_codes_or_strings():
 
 @pytest.mark.skipif(SKLEARN < (1, 8), reason="needs scikit-learn 1.8")
 def test_the_fault_of_scikit_learn_that_the_guide_describes():
-    """If this fails, the error above and the paragraph of the guide are no longer needed."""
+    """If this fails, the error above and the paragraph of the guide are no longer needed.
+
+    Labels are taken for positions, of which one lies beyond the probabilities of a row. What is
+    read there, and so the size of the error, depends on the memory.
+    """
     calibrated = CalibratedClassifierCV(GaussianNB(), method="temperature", cv=3)
     losses = [log_loss(y, calibrated.fit(X, y).predict_proba(X)) for y in (Y, Y + 1)]
-    assert losses[1] > 1.5 * losses[0]
+    assert losses[1] != pytest.approx(losses[0], rel=0.01)
 
 
 # ---------------------------------------------------------------------- class frequencies
