@@ -331,8 +331,7 @@ class _Queue:
         taken = []
         while n:
             batch, index = self.parts.pop(0)
-            if len(index):
-                taken.append(rows_of_batch(batch, index[:n]))
+            taken.append(rows_of_batch(batch, index[:n]))
             if len(index) > n:
                 self.parts.insert(0, (batch, index[n:]))
             n -= min(n, len(index))

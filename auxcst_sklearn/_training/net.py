@@ -212,11 +212,9 @@ class CostNet(NeuralNet):
 
         `module` is a copy of the module of the net, with other settings.
         """
-        loss, is_geometric = self.criterion_.loss, self.is_geometric
-        output = self.forward_voted(x, module)
-        if self.temperature != 1:
-            output = loss.with_temperature(output, self.temperature)
-        if not is_geometric:
+        loss = self.criterion_.loss
+        output = self._at_temperature(self.forward_voted(x, module))
+        if not self.is_geometric:
             return output
         logs = loss.probabilities(output).clamp(min=SMALLEST).log()
         # Every network returns the outputs of the common mean. What follows can average over
