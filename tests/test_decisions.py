@@ -92,6 +92,21 @@ def test_many_rows_cost_what_the_linear_programme_of_all_does():
         assert cost[np.arange(5000), found].sum() == pytest.approx(least, rel=1e-9)
 
 
+@pytest.mark.parametrize("n_rows", [60, 300, 1500])
+def test_many_decisions_cost_what_the_shadow_prices_say(n_rows):
+    """By duality. Scipy decides few rows for each decision, whose time grows with their cube."""
+    rng = np.random.default_rng(0)
+    cost = rng.integers(0, 1000, size=(n_rows, 40)) + np.arange(40.0)
+    capacity = {j: int(np.ceil(1.1 * n_rows / 40)) for j in range(39)}
+    limit, prices = [*capacity.values()], [*shadow_prices(cost, capacity).values()]
+
+    found = assign(cost, capacity)
+
+    assert (np.bincount(found, minlength=40)[:39] <= limit).all()
+    least = (cost + [*prices, 0]).min(axis=1).sum() - np.dot(prices, limit)
+    assert cost[np.arange(n_rows), found].sum() == pytest.approx(least, rel=1e-12)
+
+
 def dearest(cost, rng):
     """Amounts that forbid a few rows a decision."""
     cost[rng.integers(len(cost), size=3), 1] = rng.choice([1e9, 1e10, 1e15])

@@ -97,17 +97,14 @@ def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:
     """All labels of one or several arrays, sorted."""
     is_of_one_kind = len({y.dtype.kind for y in ys}) == 1
     labels = np.concatenate(ys) if is_of_one_kind else plain_labels([*chain(*(map(list, ys)))])
-    is_object = labels.dtype.kind == "O"
-    types = sorted({type(label).__name__ for label in labels.flat}) if is_object else []
     try:
-        if "NoneType" not in types:
-            return np.unique(labels)
-    except TypeError:
-        pass
-    raise ValueError(
-        f"{name} contains labels of types {', '.join(types)}, which have no common order; expected "
-        "one type, and none missing. Convert them, such as with astype(str)."
-    )
+        return np.unique(labels)
+    except TypeError as error:
+        types = sorted({type(label).__name__ for label in labels.flat})
+        raise ValueError(
+            f"{name} contains labels of types {', '.join(types)}, which have no common order; "
+            "expected one type, and none missing. Convert them, such as with astype(str)."
+        ) from error
 
 
 def own_order(y: Any) -> list[Any] | None:

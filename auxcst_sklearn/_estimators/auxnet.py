@@ -17,7 +17,6 @@ from .._checks.data import are_named
 from .._inputs.arrays import Preprocessor
 from .._inputs.images import ImagePreprocessor
 from .._inputs.named import NamedPreprocessor
-from .._training.devices import densify
 from .._training.plan import NetworkFacts
 from .._training.processes import report
 from ..modules._images import ImageLayer
@@ -300,7 +299,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         return NamedPreprocessor()
 
     def _make_module(self, spec: NetworkSpec) -> tuple[WrappedNetwork, list[float]]:
-        like, tried = spec.like, densify(spec.rows)
+        like = spec.like
         # The first module of the first network knows integers from floats, and cuts sequences.
         first = spec.inputs.make_module() if like is None else deepcopy(like.inputs)
         attributes = vars(self).items()
@@ -309,7 +308,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
         body = make_body(self.module, shape, params)
         weights, layers = list[float](), list[str]()
         if like is None:
-            names = self._layer_names(body, example_of(first, tried))
+            names = self._layer_names(body, example_of(first, spec.rows))
             weights = alpha_of_layers(self.alpha, len(names), layers=f"layer of {names}")
             layers = [name for name, weight in zip(names, weights) if weight]
         elif spec.has_heads:
@@ -321,7 +320,7 @@ class CostSensitiveAuxNet(ModuleParameters, BaseCostSensitiveNet):
             hidden_layers=layers,
             head_input=self.head_input,
             head_gradient=spec.plan.head_gradient,
-            rows=tried,
+            rows=spec.rows,
             like=like,
         )
         may_be_cut = isinstance(first, NamedRows) and bool(first.layout.masks)

@@ -109,7 +109,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
         # Beside a function of X, cost_val is a second source, which is another error.
         has_cost = (cost_val if callable(self.cost_matrix) else cost) is not None
         of_validation = arguments if check_validation_set(*arguments, has_cost=has_cost) else None
-        self._fit(X, y, sample_weight, cost, groups, of_validation=of_validation)
+        of_samples: Any = {"sample_weight": sample_weight, "cost": cost, "groups": groups}
+        self._fit(X, y, of_validation=of_validation, **of_samples)
         return self
 
     def _fit_on_folds(self, X: Any, y: Any, folds: Sequence[Fold], **params: Any) -> Unseen:
@@ -166,32 +167,27 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
             As `fit`, if the classes are unknown at the first call or differ at a later one, or if
             a parameter that made the net has changed.
         """
-        self._fit(X, y, sample_weight, cost, classes=classes, stream=True)
+        self._fit(X, y, sample_weight=sample_weight, cost=cost, classes=classes, stream=True)
         return self
 
     def _fit(
         self,
         X: Any,
         y: Any,
-        sample_weight: Any = None,
-        cost: Any = None,
-        groups: Any = None,
         *,
-        of_validation: Any = None,
-        classes: Any = None,
         folds: Sequence[Fold] | None = None,
         stream: bool = False,
+        **given: Any,
     ) -> tuple[Problem, Training]:
         """Validate, prepare, build, train, calibrate, and set attributes.
 
-        An ensemble passes its `folds`. The training set that is returned is in currency.
+        `given` are other arguments of `validate`. An ensemble passes its `folds`. The training set
+        that is returned is in currency.
         """
         resume = (stream or self.warm_start) and hasattr(self, "net_")
         earlier = self.net_ if resume else None
         with self._fitting(resume) as rng:
-            named = self.classes if classes is None else classes
-            given = X, y, sample_weight, cost, groups, of_validation, named
-            samples = validate(self, *given, resume, stream=stream)
+            samples = validate(self, X, y, resume=resume, stream=stream, **given)
             data, validation, _ = samples
             if stream and resume:
                 check_block(data.kind, self._kind_of_costs)

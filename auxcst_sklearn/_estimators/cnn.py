@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._inputs.images import ImagePreprocessor
-from .._training.devices import densify
 from .._training.plan import NetworkFacts
 from ..modules import ResidualCNN
 from ..modules.wrapping import MirroredNetwork
@@ -261,7 +260,7 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
             spec.n_outputs,
             hidden_layers=layers,
             head_input=self.head_input,
-            rows=densify(spec.rows),
+            rows=spec.rows,
             like=spec.like,
         )
         return module, weights

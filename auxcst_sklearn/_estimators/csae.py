@@ -22,7 +22,7 @@ from ..losses import Loss
 from ..modules._mlp import AuxMLP, CostSensitiveAutoencoder
 from .base import BaseCostSensitiveNet
 from .network_steps import NetworkSpec
-from .parameters import COUNT, POSITIVE, SHARE, NetParameters, check_each, per_layer
+from .parameters import COUNT, POSITIVE, SHARE, NetParameters, per_layer
 
 _BETA = Interval(Real, 0, 1, closed="both")
 
@@ -229,7 +229,7 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         module = AuxMLP(
             spec.rows.shape[1],
             spec.n_outputs,
-            width=self._per_layer("width", COUNT),
+            width=per_layer(self.width, self.depth, name="width", interval=COUNT),
             head_layers=(),
             activation="sigmoid",
             dropout=self.dropout,
@@ -238,15 +238,10 @@ class CSAEPretrainedMLP(BaseCostSensitiveNet):
         )
         return module, []
 
-    def _per_layer(self, name: str, interval: Interval) -> list[Any]:
-        values = per_layer(getattr(self, name), self.depth, name=name, layers="hidden layer")
-        check_each(values, name=name, interval=interval)
-        return values
-
     def _pretrain(self, training: Training, rng: np.random.RandomState) -> dict[str, Any]:
         net, rows = training.net, training.rows[0]
-        beta = self._per_layer("beta", _BETA)
-        corruption = self._per_layer("corruption", SHARE)
+        beta = per_layer(self.beta, self.depth, name="beta", interval=_BETA)
+        corruption = per_layer(self.corruption, self.depth, name="corruption", interval=SHARE)
         net.module_.eval()  # the layers below must not drop neurons
         histories = {}
         for i, (name, (layer, *_)) in enumerate(net.module_.hidden.items()):

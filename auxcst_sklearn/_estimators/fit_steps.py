@@ -21,6 +21,7 @@ from .._checks.calls import error_context
 from .._checks.labels import as_labels, shorten
 from .._inputs.arrays import Preprocessor
 from .._training.batches import Rows
+from .._training.devices import densify
 from .._training.folds import draw_folds, share_given
 from .._training.loop import Training
 from .._training.net import CostNet
@@ -44,21 +45,22 @@ def validate(
     estimator: NetworkSteps,
     X: Any,
     y: Any,
-    sample_weight: Any = None,
-    cost: Any = None,
-    groups: Any = None,
-    of_validation: Sequence[Any] | None = None,
-    classes: Any = None,
-    resume: bool = False,
     *,
+    resume: bool = False,
     stream: bool = False,
+    classes: Any = None,
+    of_validation: Sequence[Any] | None = None,
+    **of_samples: Any,
 ) -> Samples:
     """Rows and labels as arrays, with costs in currency; with `resume`, classes must not change.
 
-    `of_validation` are X, y, costs and weights of a validation set.
+    `of_validation` are X, y, costs and weights of a validation set, `of_samples` costs, weights and
+    groups of the training set.
     """
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
     decisions = estimator.decisions
+    if classes is None:
+        classes = estimator.classes
     if resume:
         if classes is not None and not np.array_equal(classes, estimator.classes_):
             raise ValueError(
@@ -71,14 +73,12 @@ def validate(
         X,
         y,
         partial(inputs.validate, estimator, reset=not resume),
-        cost=cost,
         cost_matrix=estimator.cost_matrix,
-        sample_weight=sample_weight,
-        groups=groups,
         classes=classes,
         decisions=decisions,
         owner=type(estimator).__name__,
         must_name_classes=stream and not resume,
+        **of_samples,
     )
     if resume and not np.array_equal(data.decisions, estimator.decisions_):
         raise ValueError(
@@ -87,7 +87,7 @@ def validate(
         )
     validation = None
     if of_validation is not None:
-        validation = _validation_set(estimator, inputs, data, *of_validation)
+        validation = _validation_set(estimator, inputs, data, of_validation)
     return Samples(data, validation, inputs)
 
 
@@ -110,14 +110,10 @@ def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bo
 
 
 def _validation_set(
-    estimator: NetworkSteps,
-    inputs: Preprocessor,
-    data: Problem,
-    X: Any,
-    y: Any,
-    cost: Any,
-    weight: Any,
+    estimator: NetworkSteps, inputs: Preprocessor, data: Problem, given: Sequence[Any]
 ) -> Problem:
+    X, y, cost, weight = given
+
     def read(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         rows, labels = inputs.validate(estimator, X, y, reset=False)
         return rows, as_labels(labels, "y")  # also numbers as objects
@@ -219,7 +215,7 @@ def make_net(
     starts = objective._start_biases(counted)
     if estimator._may_add_cost_network:
         objective.loss = for_sample_costs(objective.loss, data, stream=plan.stream)
-    spec = NetworkSpec(plan, inputs, inputs.rows_to_try(data.X), n_outputs)
+    spec = NetworkSpec(plan, inputs, densify(inputs.rows_to_try(data.X)), n_outputs)
     module, alpha = _networks(estimator, spec, objective.loss, rng)
     module.float().start_at(*starts)
     module.set_precision(plan.precision == "bf16")

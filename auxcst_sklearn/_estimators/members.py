@@ -25,7 +25,6 @@ from .._training.plan import resolve_n_networks
 from .._training.processes import report, reports
 from .._training.temperature import log_clipped, log_loss_of
 from .._training.torch_modes import draw_seed
-from ..costs._labelled import LabelledCosts
 from ..costs._problem import Fold, Problem
 from .mlp import CostSensitiveAuxMLP
 from .table_models import TableBoosting, TableLogistic, read_once
@@ -276,8 +275,7 @@ def fresh_member(
     changed: dict[str, Any] = {key: draw_seed(rng) for key in states}
     if isinstance(member, CostSensitiveAuxMLP) and member.cost_matrix is None:
         if data.kind == "matrix":
-            axes = data.classes, data.decisions
-            changed["cost_matrix"] = LabelledCosts(data.costs, *axes)
+            changed["cost_matrix"] = data.with_labels()
         else:
             fit_params = {**fit_params, "cost": data.with_labels()}
     member.set_params(**changed)  # A FrozenEstimator returns None.

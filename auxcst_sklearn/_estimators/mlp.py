@@ -25,7 +25,6 @@ from .parameters import (
     SHARE,
     AuxParameters,
     alpha_of_layers,
-    check_each,
     per_layer,
 )
 
@@ -261,8 +260,7 @@ class CostSensitiveAuxMLP(AuxParameters, BaseCostSensitiveNet):
 
     def _make_networks(self, spec: NetworkSpec, seeds: Sequence[int]) -> tuple[AuxMLP, list[float]]:
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        width = per_layer(self.width, self.depth, name="width", layers="hidden layer")
-        check_each(width, name="width", interval=COUNT)
+        width = per_layer(self.width, self.depth, name="width", interval=COUNT)
         alpha = self.alpha if spec.has_heads else 0.0
         weights = alpha_of_layers(alpha, self.depth - 1, layers="hidden layer but the last")
         first, scaled, n_features = spec.inputs.make_module(generators), None, spec.rows.shape[1]

@@ -37,7 +37,7 @@ class NetworkSpec:
 
     plan: Plan
     inputs: Any  # a Preprocessor, whose first module each estimator knows
-    rows: Any
+    rows: torch.Tensor
     n_outputs: int
     has_heads: bool = True
     like: Any = None

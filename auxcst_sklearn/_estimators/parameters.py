@@ -118,16 +118,19 @@ class ImageParameters(AuxParameters):
 # ------------------------------------------------------------------- values for each layer
 
 
-def per_layer(value: Any, n_layers: int, *, name: str, layers: str) -> list[Any]:
-    """One value for each layer, from one number for all or a sequence."""
+def per_layer(
+    value: Any, n_layers: int, *, name: str, interval: Interval, layers: str = "hidden layer"
+) -> list[Any]:
+    """One value in the interval for each layer, from one number for all or a sequence."""
     values = np.asarray(value).tolist()
     if not isinstance(values, list):
-        return [values] * n_layers
+        values = [values] * n_layers
     if len(values) != n_layers:
         raise ValueError(
             f"{name}={value!r} has {len(values)} values; expected one number, or {n_layers}: one "
             f"per {layers}."
         )
+    check_each(values, name=name, interval=interval)
     return values
 
 
@@ -142,9 +145,7 @@ def alpha_of_layers(alpha: Any, n_layers: int, *, layers: str) -> list[float]:
     """The weight of each layer; those with a positive one get a head."""
     if callable(alpha):
         alpha = alpha(n_layers)
-    weights = per_layer(alpha, n_layers, name="alpha", layers=layers)
-    check_each(weights, name="alpha", interval=NOT_NEGATIVE)
-    return weights
+    return per_layer(alpha, n_layers, name="alpha", interval=NOT_NEGATIVE, layers=layers)
 
 
 # --------------------------------------------------------------- arguments of the skorch net

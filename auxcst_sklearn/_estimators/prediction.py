@@ -26,7 +26,8 @@ class NetDecisionMixin(DecisionMixin):
     hidden_layers_: list[str]
 
     def _estimated_cost(self, X: ArrayLike) -> np.ndarray:
-        (estimate,) = self._predict_heads(X, every_head=False)
+        rows = self._rows_of(X)
+        (estimate,) = self.net_.predict_heads(rows)
         return estimate
 
     @available_if(lambda self: self._has_probabilities())
@@ -69,8 +70,7 @@ class NetDecisionMixin(DecisionMixin):
             For two classes one column: the estimated cost of ``classes_[0]`` minus the cost of
             ``classes_[1]``, positive if the second is predicted.
         """
-        (estimate,) = self._predict_heads(X, every_head=False)
-        values = self._of_classes(estimate)
+        values = self._of_classes(self._estimated_cost(X))
         return values[:, 0] - values[:, 1] if values.shape[1] == 2 else -values
 
     def staged_predict_cost(self, X: ArrayLike) -> Iterator[np.ndarray]:
@@ -95,7 +95,8 @@ class NetDecisionMixin(DecisionMixin):
             If `cost_matrix` is a function of X, and `aux_loss` has no class probabilities.
         """
         if self._deciding_function is None:
-            yield from self._predict_heads(X, every_head=True)
+            rows = self._rows_of(X)
+            yield from self.net_.predict_heads(rows, every_head=True)
             return
         aux_loss = self.net_.criterion_.aux_loss
         if self.hidden_layers_ and not isinstance(aux_loss, ProbabilisticLoss):
@@ -180,15 +181,10 @@ class NetDecisionMixin(DecisionMixin):
         return OutputModule(self, output)
 
     def _rows_of(self, X: ArrayLike) -> Any:
-        """Rows of the network."""
+        """Rows of the network, if there is one."""
         if not hasattr(self, "net_"):  # asked first, because the check takes longer
             check_is_fitted(self)
         return self._inputs.transform(self._inputs.validate(self, X, reset=False))
-
-    def _predict_heads(self, X: ArrayLike, *, every_head: bool) -> list[np.ndarray]:
-        """Estimated costs of the output, or of every head, first hidden layer to output."""
-        rows = self._rows_of(X)  # which checks that there is a net
-        return self.net_.predict_heads(rows, every_head=every_head)
 
     def _expected_cost(self, X: ArrayLike, probability: np.ndarray) -> np.ndarray:
         net = self.net_

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -53,66 +53,42 @@ class TableBoosting(HistGradientBoostingClassifier):
         check_frame(X)
         mask = find_categories(X, self.categorical_features)
         self._codes = None if mask is None else CategoryCodes(mask).fit(X)
-        if mask is not None and self._codes is not None:
-            X = self._codes.transform(X)
-            self._kept = [_most_frequent(X[:, j]) for j in np.flatnonzero(mask)]
-            X = self._of_kept(self._codes, X)
         validation = {}
         if X_val is not None:
-            validation = {"y_val": y_val, "sample_weight_val": sample_weight_val}
-            validation["X_val"] = self._to_codes(X_val)
-        with _thread_limit(X):
+            validation = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
+        with one_openmp_thread() if np.size(X) < FEWEST_CELLS else nullcontext():
             super().fit(X, y, sample_weight, **validation)
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        return self._of_codes(super().predict_proba, X)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        return self._of_codes(super().predict, X)
-
-    def decision_function(self, X: Any) -> NDArray[Any]:
-        return self._of_codes(super().decision_function, X)
-
-    def _of_codes(self, method: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
-        rows = self._to_codes(X)
-        with _thread_limit(rows):
-            return method(rows)
+    def _predict_iterations(
+        self, X: Any, predictors: Any, raw_predictions: Any, is_binned: bool, n_threads: int
+    ) -> None:
+        n_threads = 1 if X.size < FEWEST_CELLS else n_threads
+        super()._predict_iterations(X, predictors, raw_predictions, is_binned, n_threads)
 
     def _preprocess_X(self, X: Any, *, reset: bool) -> Any:  # noqa: N802
         """Categories first, with the codes of scikit-learn's encoder, which takes 6 ms a row."""
-        if self._codes is None:
-            return super()._preprocess_X(X, reset=reset)
-        of_codes = self._codes.mask
-        if not reset:
-            return np.hstack([X[:, of_codes], X[:, ~of_codes]]).astype(np.float64, copy=False)
-        prepared = HistGradientBoostingClassifier(
-            categorical_features=of_codes, max_bins=self.max_bins
-        )
-        binned = prepared._preprocess_X(X, reset=True)
-        for name in vars(prepared).keys() - prepared.get_params().keys():
-            setattr(self, name, getattr(prepared, name))
-        return binned
-
-    def _to_codes(self, X: Any) -> Any:
-        """Numbers, with codes of the categories that are kept, NaN for others."""
         if not isinstance(X, Cells):
             refuse_times(X)
-        return X if self._codes is None else self._of_kept(self._codes, self._codes.transform(X))
-
-    def _of_kept(self, codes: CategoryCodes, rows: NDArray[Any]) -> NDArray[Any]:
-        """The rows with new codes, in place; scikit-learn takes only some categories."""
-        for j, kept in zip(np.flatnonzero(codes.mask), self._kept):
+        if self._codes is None:
+            return super()._preprocess_X(X, reset=reset)
+        rows, of_codes = self._codes.transform(X), self._codes.mask
+        if reset:
+            self._kept = [_most_frequent(rows[:, j]) for j in np.flatnonzero(of_codes)]
+        for j, kept in zip(np.flatnonzero(of_codes), self._kept):
             code = rows[:, j]
             known = ~np.isnan(code) & (code != UNKNOWN)
             rows[known, j] = kept[code[known].astype(int)]
             rows[~known, j] = np.nan
-        return rows
-
-
-def _thread_limit(X: Any) -> AbstractContextManager[Any]:
-    """Limit computations on a small table to one thread."""
-    return one_openmp_thread() if np.size(X) < FEWEST_CELLS else nullcontext()
+        if not reset:
+            return np.hstack([rows[:, of_codes], rows[:, ~of_codes]]).astype(np.float64, copy=False)
+        prepared = HistGradientBoostingClassifier(
+            categorical_features=of_codes, max_bins=self.max_bins
+        )
+        binned = prepared._preprocess_X(rows, reset=True)
+        for name in vars(prepared).keys() - prepared.get_params().keys():
+            setattr(self, name, getattr(prepared, name))
+        return binned
 
 
 def read_once(models: Sequence[Any], X: Any) -> Any:

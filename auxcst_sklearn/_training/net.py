@@ -212,7 +212,8 @@ class CostNet(NeuralNet):
 
         `module` is a copy of the module of the net, with other settings.
         """
-        loss, output = self.criterion_.loss, self._at_temperature(self.forward_voted(x, module))
+        loss = self.criterion_.loss
+        output = self._at_temperature(self.forward_voted(x, module))
         if not self.is_geometric:
             return output
         logs = loss.probabilities(output).clamp(min=SMALLEST).log()

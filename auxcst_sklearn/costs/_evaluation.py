@@ -129,17 +129,13 @@ def predict_by_costs(estimator: Any, X: Any, known: Any) -> Any:
     """Predictions, by cost matrices of the samples if they are known when deciding."""
     last = final_estimator(estimator)
     # Without probabilities, costs of each sample decide nothing.
-    has_use = (
-        known is not None
-        and "cost" in signature(last.predict).parameters
-        and hasattr(last, "predict_proba")
-    )
+    if not ("cost" in signature(last.predict).parameters and hasattr(last, "predict_proba")):
+        known = None
     of_classes = decisions_of(estimator) is None
-    if of_classes and not has_use:
+    if of_classes and known is None:
         return estimator.predict(X)
     last, X = last_step(estimator, X)  # the predict of a search takes no costs
-    decide = last.predict if of_classes else last.decide
-    return decide(X, cost=known) if has_use else decide(X)
+    return (last.predict if of_classes else last.decide)(X, cost=known)
 
 
 def score_by_costs(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from .._checks.labels import as_labels, label_index, sorted_labels
+from .._checks.labels import as_labels, label_index
 from ._labelled import LabelledCosts
 from ._labels import find_labels, warn_of_lost_order
 from ._problem import Problem
@@ -63,7 +63,7 @@ def cost_vectors(
         raise ValueError("cost_matrix=None; expected costs of shape (n_classes, n_classes).")
     costs = read_costs(cost_matrix, "cost_matrix", WHEN_DECIDING, len(labels))
     warn_of_lost_order(costs, classes, y=y)
-    axes = find_labels(costs, sorted_labels(labels, name="y"), classes)
+    axes = find_labels(costs, np.unique(labels), classes)
     data = Problem.of(label_index(labels, axes[0], name="y"), *axes, costs)
     return LabelledCosts(data.vectors(), None, data.decisions)
 
@@ -101,12 +101,10 @@ def randomized_proportional_cost_matrix(
     array([[ 0.  ,  2.38],
            [18.08,  0.  ]])
     """
-    labels = as_labels(y, "y")
-    classes = sorted_labels(labels, name="y")
-    count = np.bincount(np.searchsorted(classes, labels), minlength=len(classes)).astype(float)
+    classes, count = np.unique(as_labels(y, "y"), return_counts=True)
     random = check_random_state(random_state)
     cost_matrix: NDArray[np.float64] = random.uniform(size=(len(count), len(count))) * 10.0
-    cost_matrix *= count[np.newaxis, :] / count[:, np.newaxis]
+    cost_matrix *= count / count[:, np.newaxis]
     np.fill_diagonal(cost_matrix, 0.0)
     return LabelledCosts(cost_matrix, classes, classes)
 

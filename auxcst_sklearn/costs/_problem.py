@@ -108,8 +108,8 @@ class Problem:
         return expected_cost(probability, self.costs if self.is_known else self.matrix())
 
     def with_labels(self) -> LabelledCosts:
-        """The costs of samples with their labels, as a user would pass them as `cost`."""
-        classes = self.classes if self.is_known else None
+        """The costs with their labels, as a user would pass them."""
+        classes = None if self.kind == "vectors" else self.classes
         return LabelledCosts.of_own(self.costs.view(), classes, self.decisions)
 
     def in_units(self, statistics: CostStatistics) -> Problem:
@@ -170,11 +170,10 @@ class Problem:
         """
         weight = self.relative_weight
         offset, unit_cost = unit or unit_of(self.values, self.weight_of_values)
-        values = self.values / unit_cost - offset / unit_cost
-        if self.kind == "matrix":
-            return CostStatistics(self.class_weight(weight), values, offset, unit_cost)
-        statistics = CostStatistics.of(values, self.label, weight, len(self.classes))
-        return replace(statistics, offset=offset, unit=unit_cost)
+        mean = values = self.values / unit_cost - offset / unit_cost
+        if self.kind != "matrix":
+            mean = CostStatistics.of(values, self.label, weight, len(self.classes)).costs
+        return CostStatistics(self.class_weight(weight), mean, offset, unit_cost)
 
     def statistics_after(self, before: CostStatistics, *, stream: bool) -> CostStatistics:
         """Statistics for a training that continues with these samples.
@@ -207,7 +206,7 @@ def read_problem(
     y: Any,
     read: Callable[[Any, Any], tuple[Any, NDArray[Any]]],
     *,
-    cost: Any,
+    cost: Any = None,
     cost_matrix: Any,
     sample_weight: Any = None,
     groups: Any = None,

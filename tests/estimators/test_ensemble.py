@@ -514,6 +514,8 @@ def test_boosting_learns_from_strings(table):
     expected = HistGradientBoostingClassifier(**parameters).fit(known, y)
     np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(known))
     np.testing.assert_array_equal(found.predict(X), expected.predict(known))
+    *_, last = found.staged_predict_proba(X)
+    np.testing.assert_array_equal(last, found.predict_proba(X))
 
 
 def test_boosting_keeps_its_parameters_during_a_fit(table):
