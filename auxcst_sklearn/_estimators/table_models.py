@@ -56,7 +56,7 @@ class TableBoosting(HistGradientBoostingClassifier):
         validation = {}
         if X_val is not None:
             validation = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
-        with one_openmp_thread() if np.size(X) < FEWEST_CELLS else nullcontext():
+        with one_openmp_thread() if np.prod(np.shape(X)) < FEWEST_CELLS else nullcontext():
             super().fit(X, y, sample_weight, **validation)
         return self
 

@@ -297,8 +297,8 @@ class Training:
 
     def _is_defined(self, *methods: str) -> bool:
         """Whether any callback defines a method."""
-        kinds = {type(callback) for _, callback in self.net.callbacks_}
-        return any(getattr(kind, m) is not getattr(Callback, m) for m in methods for kind in kinds)
+        classes = {type(callback) for _, callback in self.net.callbacks_}
+        return any(getattr(cls, m) is not getattr(Callback, m) for m in methods for cls in classes)
 
 
 def held_out_means(net: CostNet, output: Tensor, target: Target) -> Tensor:

@@ -248,9 +248,9 @@ def make_plan(
 # ---------------------------------------------------------------------------- each default
 
 
-def _given(value: Any, default: Any, kind: type = float) -> Any:
+def _given(value: Any, default: Any, cls: type = float) -> Any:
     """The value of a parameter, or the default where it is "auto"."""
-    return default if value == "auto" else kind(value)
+    return default if value == "auto" else cls(value)
 
 
 def resolve_device(device: str) -> str:

@@ -170,10 +170,11 @@ class Problem:
         """
         weight = self.relative_weight
         offset, unit_cost = unit or unit_of(self.values, self.weight_of_values)
-        mean = values = self.values / unit_cost - offset / unit_cost
-        if self.kind != "matrix":
-            mean = CostStatistics.of(values, self.label, weight, len(self.classes)).costs
-        return CostStatistics(self.class_weight(weight), mean, offset, unit_cost)
+        values = self.values / unit_cost - offset / unit_cost
+        if self.kind == "matrix":
+            return CostStatistics(self.class_weight(weight), values, offset, unit_cost)
+        statistics = CostStatistics.of(values, self.label, weight, len(self.classes))
+        return replace(statistics, offset=offset, unit=unit_cost)
 
     def statistics_after(self, before: CostStatistics, *, stream: bool) -> CostStatistics:
         """Statistics for a training that continues with these samples.

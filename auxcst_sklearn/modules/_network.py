@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -127,21 +126,13 @@ class AuxNetwork(nn.Module):
         """Which networks see bins of numbers, for each table that they read."""
         return [part.sees_bins for part in self.modules() if isinstance(part, FeatureInput)]
 
-    def own_modules(self) -> list[list[nn.Module]]:
-        """The modules of each network that belong to no other, of networks side by side."""
-        parts = [part.networks for part in self.modules() if isinstance(part, SideBySide)]
-        return [*map(list, zip(*parts))] or [[]] * self.n_networks
-
     def weights(self) -> list[list[Tensor]]:
-        """The tensors of each network, as views: of its modules, with all buffers.
+        """The tensors of each network, as views: its parameters, and whether it sees bins."""
+        return [*map(list, zip(*map(torch.detach, (*self.parameters(), *self.bin_masks))))]
 
-        Of layers for all networks, they are its parameters, and whether it sees bins.
-        """
-        own = self.own_modules()
-        if not any(own):
-            return [*map(list, zip(*map(torch.detach, (*self.parameters(), *self.bin_masks))))]
-        tensors = [[(*m.parameters(), *m.buffers()) for m in of_one] for of_one in own]
-        return [[*map(torch.detach, chain(*of_one))] for of_one in tensors]
+    def own_modules(self) -> list[list[nn.Module]]:
+        """The modules of each network that belong to no other."""
+        return [[]] * self.n_networks
 
 
 class SideBySide(AuxNetwork):
@@ -198,6 +189,14 @@ class SideBySide(AuxNetwork):
         for network in self.networks:
             network.start_at(bias, aux_bias)
 
+    def weights(self) -> list[list[Tensor]]:
+        """The tensors of each network, all buffers included."""
+        return [[*map(torch.detach, (*n.parameters(), *n.buffers()))] for n in self.networks]
+
+    def own_modules(self) -> list[list[nn.Module]]:
+        """Each network."""
+        return [[network] for network in self.networks]
+
 
 class ClassAndCostNetwork(AuxNetwork):
     """A network with heads, and a cost network without; the outputs are concatenated.
@@ -241,3 +240,13 @@ class ClassAndCostNetwork(AuxNetwork):
         self.classes.start_at(bias, aux_bias)
         # Outputs of zero are factors of one: training starts from the mean costs of the classes.
         self.costs.rescale_heads(0.0, 0.0, output=True, hidden=False)
+
+    def weights(self) -> list[list[Tensor]]:
+        """The tensors of each pair."""
+        return [[*one, *other] for one, other in zip(self.classes.weights(), self.costs.weights())]
+
+    def own_modules(self) -> list[list[nn.Module]]:
+        """The modules of each pair."""
+        return [
+            one + other for one, other in zip(self.classes.own_modules(), self.costs.own_modules())
+        ]
