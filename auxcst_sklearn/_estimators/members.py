@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_method_params
 from .._checks.calls import error_context, warn
 from .._checks.classifiers import probabilities, requesting_weights
 from .._checks.labels import as_labels, label_index, shorten
-from .._training.folds import Unseen
+from .._training.folds import Unseen, has_all_classes
 from .._training.geometric_mean import mean_weights, shift_to_networks
 from .._training.plan import resolve_n_networks
 from .._training.processes import report, reports
@@ -168,7 +168,7 @@ def _check_knows(model: Any, y: NDArray[Any]) -> None:
 
 def folds_with_all_classes(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
     """The folds whose training rows have all classes; other fits would lack a class."""
-    complete = [fold for fold in folds if np.isin(y, y[fold[0]]).all()]
+    complete = [fold for fold in folds if has_all_classes(y, fold)]
     if not complete:
         raise ValueError(
             "The training rows of each fold lack a class, the rows of the first one "

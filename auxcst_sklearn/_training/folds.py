@@ -29,6 +29,8 @@ from .torch_modes import neutral_torch_modes
 
 # Folds of more groups are not stratified; scikit-learn's loop over groups takes seconds for them.
 MOST_BALANCED_GROUPS = 1000
+# Draws of groups to be held out, until training has all classes.
+N_DRAWS = 10
 # With many rows, the largest number, and size in bytes, of held-out rows of all networks together.
 MOST_HELD_OUT = 2**16
 MOST_HELD_OUT_BYTES = 2**26
@@ -54,7 +56,9 @@ def draw_folds(n_networks: int, rows: Rows, data: Problem, fraction: float, seed
         parts = [hold_out(data.label, share, random_state=seed, groups=data.groups)]
     else:
         parts = folds(data.label, n_folds, random_state=seed, groups=data.groups)
-    return _rows_of_folds(rows, parts[:n_networks])
+        # The only group of a class may be a whole fold, which no network holds out if others exist.
+        parts = [part for part in parts if has_all_classes(data.label, part)] or parts
+    return share_given(n_networks, rows, data, parts)
 
 
 def share_given(n_networks: int, rows: Rows, data: Problem, given: Sequence[Fold]) -> Shares:
@@ -112,13 +116,17 @@ def hold_out(
     """Indices of training and held-out rows, stratified if every class is large enough.
 
     With groups, a fraction of the groups is held out, without stratification. The only rows of a
-    class are not held out.
+    class are not held out if others can be.
     """
     n = len(label) if groups is None else len(np.unique(groups))
     n_held_out = max(1, round(fraction * n))
     if groups is not None:
-        splitter = GroupShuffleSplit(1, test_size=n_held_out, random_state=random_state)
-        return _with_classes(label, *next(splitter.split(label, label, groups)))
+        splitter = GroupShuffleSplit(N_DRAWS, test_size=n_held_out, random_state=random_state)
+        for split in splitter.split(label, label, groups):
+            fold = _with_classes(label, split, groups)
+            if has_all_classes(label, fold):
+                break
+        return fold
     count = np.unique(label, return_counts=True)[1]
     possible = count.min() > 1 and len(count) <= min(n_held_out, n - n_held_out)
     split = train_test_split(
@@ -127,14 +135,25 @@ def hold_out(
         stratify=label if possible else None,
         random_state=random_state,
     )
-    return _with_classes(label, *split)
+    return _with_classes(label, split)
 
 
-def _with_classes(label: NDArray[Any], seen: NDArray[Any], unseen: NDArray[Any]) -> Fold:
-    """The rows, with rows of classes that training lacks moved to it, if others remain."""
+def has_all_classes(label: NDArray[Any], fold: Fold) -> bool:
+    """Whether the training rows of a fold have all classes."""
+    return bool(np.isin(label, label[fold[0]]).all())
+
+
+def _with_classes(label: NDArray[Any], fold: Fold, groups: NDArray[Any] | None = None) -> Fold:
+    """A fold, with rows of classes that training lacks moved to it, if others remain.
+
+    Groups with such rows are moved as a whole.
+    """
     # A network cannot learn a class that it does not see, and the means over networks need all
     # classes from each.
+    seen, unseen = fold
     moved = ~np.isin(label[unseen], label[seen])
+    if groups is not None:
+        moved = np.isin(groups[unseen], groups[unseen][moved])
     moved &= not moved.all()
     return np.append(seen, unseen[moved]), unseen[~moved]
 
@@ -145,7 +164,7 @@ def folds(
     """Indices of the rows outside and inside each fold, stratified if a class has enough rows.
 
     With groups, no group is in two folds; many groups are not stratified. The only rows of a class
-    are in none.
+    are in none, unless they are a whole fold.
     """
     n_units = len(label) if groups is None else len(np.unique(groups))
     are_too_many = groups is not None and n_units > MOST_BALANCED_GROUPS
@@ -160,7 +179,7 @@ def folds(
             splits = list(splitter.split(label, label, groups))
         if all(len(unseen) for _, unseen in splits):  # few groups may leave a fold empty
             break
-    return [_with_classes(label, *split) for split in splits]
+    return [_with_classes(label, split, groups) for split in splits]
 
 
 class LargeFolds(NamedTuple):
@@ -192,6 +211,10 @@ def sampled_folds(
     rng = np.random.RandomState(random_state)
     if of_row is None and groups is not None:
         of_row = _folds_of_groups(groups, n_folds, fraction, rng)
+        for i in range(n_folds):
+            fold = np.flatnonzero(of_row != i), np.flatnonzero(of_row == i)
+            seen, _ = _with_classes(label, fold, groups)
+            of_row[seen[of_row[seen] == i]] = n_folds
     # The limits are for all networks together, because their held-out rows are in memory at the
     # same time.
     n_most = min(MOST_HELD_OUT, MOST_HELD_OUT_BYTES // row_nbytes) // n_folds

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+import torch
 
 from auxcst_sklearn._training.folds import folds, hold_out, sampled_folds
+from tests.factories import small_stack
 
 
 def split_of(label, fraction=0.1):
@@ -40,6 +42,57 @@ def test_the_only_rows_of_a_class_are_trained_on(n_groups):
             assert sorted([*seen, *unseen]) == list(range(4000))
             held.append(2 in label[unseen])
     assert not any(held)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_group_with_the_only_rows_of_a_class_is_not_divided(seed):
+    """One of ten groups has the only rows of class 2, beside rows of the other classes."""
+    groups, label = np.repeat(np.arange(10), 20), np.arange(200) % 2
+    label[-5:] = 2
+    parts = folds(label, 5, random_state=seed, groups=groups)
+    parts.append(hold_out(label, 0.3, random_state=seed, groups=groups))
+    of_row = sampled_folds(label, 1, 0.3, 4, random_state=seed, groups=groups).of_row
+    parts.append((np.flatnonzero(of_row), np.flatnonzero(of_row == 0)))
+    for seen, unseen in parts:
+        assert set(groups[seen]).isdisjoint(groups[unseen])
+        assert set(label[seen]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("n_networks", [1, 5])
+def test_networks_learn_a_class_of_one_group(n_networks):
+    """Five groups, each of which would be a fold; the fourth has the only rows of class 2."""
+    groups, y = np.repeat(np.arange(5), 40), np.arange(200) % 2
+    y[groups == 3] *= 2
+    X = np.random.RandomState(0).randn(200, 4) + 4 * np.eye(3, 4)[y]
+    for seed in range(4):
+        model = small_stack(
+            n_networks=n_networks,
+            width=32,
+            max_epochs=8,
+            validation_fraction=0.2,
+            random_state=seed,
+        )
+        net = model.fit(X, y, groups=groups).net_
+        with torch.no_grad():
+            of_each = net.module_(torch.as_tensor(X[y == 2]).float())
+        assert (of_each.argmax(dim=-1) == 2).float().mean(dim=1).min() > 0.5
+
+
+def test_another_group_is_held_out_than_the_only_one_of_a_class():
+    groups, label = np.repeat(np.arange(5), 40), np.arange(200) % 2
+    label[groups == 3] *= 2
+    for seed in range(20):
+        seen, unseen = hold_out(label, 0.2, random_state=seed, groups=groups)
+        assert set(label[seen]) == {0, 1, 2}
+        assert len(unseen) == 40
+
+
+def test_no_fold_of_groups_is_empty():
+    """Rounding decides ties of scikit-learn's stratified folds, which then leaves one empty."""
+    label = np.repeat([0, 1, 0], [8, 2, 2])
+    groups = np.repeat(np.arange(5), [5, 3, 1, 1, 2])
+    held_out = [unseen for _, unseen in folds(label, 5, random_state=1, groups=groups)]
+    assert sorted(map(len, held_out)) == [1, 1, 2, 3, 5]
 
 
 def test_a_fold_of_one_class_is_held_out():
