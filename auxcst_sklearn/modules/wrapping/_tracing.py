@@ -201,6 +201,8 @@ class Trace:
                 axis = max(output.dim() - 2, 1)
         elif output.dim() == 2 or name in CHANNELS_FIRST:
             axis = 1
+        elif name == "einsum":
+            axis = self._axis_of_einsum(output, *args)
         elif name in CHANNELS_LAST:
             axis = output.dim() - 1
         known = [(x, self._axes[id(x)]) for x in data if id(x) in self._axes]
@@ -213,6 +215,18 @@ class Trace:
         if len(_tensors((args, kwargs))) == 1 and args and args[0] is x:
             return moved_axis(lambda y: function(y, *args[1:], **kwargs), name, x, axis, output)
         return axis if x.dim() == output.dim() else None
+
+    def _axis_of_einsum(self, output: Tensor, equation: Any, *operands: Any) -> int | None:
+        """The axis of the only letter that weights alone contain, as o in "oi,nis->nos"."""
+        letters, _, kept = str(equation).replace(" ", "").partition("->")
+        of_weights, of_data = set[str](), set[str]()
+        for part, x in zip(letters.split(","), operands):
+            (of_weights if id(x) in self._weights else of_data).update(part)
+        new = (of_weights - of_data) & {*kept}
+        if len(new) != 1:
+            return None
+        before, _, after = kept.partition(new.pop())
+        return len(before) if "." in after else output.dim() - 1 - len(after)
 
     def axis(self, call: Call) -> int:
         """The axis of the channels in the output of a call.

@@ -424,6 +424,28 @@ def test_products_with_weights_that_no_layer_contains(product, following, axis):
     assert first_axis(module, (6, 6)) == axis
 
 
+@pytest.mark.parametrize(
+    ("equation", "shape", "axis"),
+    [
+        ("oi,nis->nos", (6, 5), 1),
+        ("oi, ni... -> no...", (6, 5, 5), 1),
+        ("oi,nsi->nos", (5, 6), 1),
+        ("oi,nsi->nso", (5, 6), 2),
+        ("oi,...i->...o", (5, 4, 6), 3),
+    ],
+)
+def test_the_letter_of_einsum_that_weights_alone_contain(equation, shape, axis):
+    """A linear layer that reads all values would leave the axis open."""
+
+    def forward(self, x):
+        return self.fc(torch.relu(torch.einsum(equation, self.weight, x)).flatten(1))
+
+    module = Net(forward, fc=nn.LazyLinear(3))
+    module.weight = nn.Parameter(torch.rand(8, 6))
+
+    assert first_axis(module, shape) == axis
+
+
 def test_masks_and_raw_inputs_that_are_used_late():
     def forward(self, ids):
         mask = (ids != 0).unsqueeze(-1).float()
