@@ -17,6 +17,7 @@ from auxcst_sklearn import (
     CostSensitiveEnsembleClassifier,
     CSAEPretrainedMLP,
 )
+from auxcst_sklearn.costs import LabelledCosts
 from auxcst_sklearn.decisions import adjust_prior, assign, estimate_prior, shadow_prices
 from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer, mean_cost
 from tests.factories import dense, small_cnn, small_mlp, small_net, small_stack
@@ -292,6 +293,37 @@ def test_blocks_with_more_classes_than_decisions():
     costs = pd.DataFrame(np.arange(8.0).reshape(4, 2), columns=["home", "ward"])
     model = small_mlp(cost_matrix=costs).partial_fit(X, y, classes=[0, 1, 2, 3])
     assert set(model.decide(X)) <= {"home", "ward"}
+
+
+NESTED = {
+    "network": small_mlp,
+    "ensemble": ensemble,
+    "rule around a network": lambda **more: BayesMinimumRiskClassifier(small_mlp(), **more),
+    "rule around a pipeline": lambda **more: BayesMinimumRiskClassifier(
+        make_pipeline(StandardScaler(), small_mlp()), **more
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize("labels", [["bee", "refer"], ["ant", "bee", "refer"]])
+def test_some_of_the_decisions_are_classes(data, kind, labels):
+    """As they also reach the networks inside; decisions with other labels cost the same."""
+    X, y = data
+    costs = matrices(len(y), COSTS[labels].to_numpy())
+    other = [f"decide {label}" for label in labels]
+    for cost_matrix, cost in (costs[0], None), (None, costs):
+        found, expected = (
+            NESTED[kind](decisions=names, cost_matrix=cost_matrix).fit(X, y, cost=cost)
+            for names in (labels, other)
+        )
+        np.testing.assert_array_equal(found.predict_cost(X, costs), expected.predict_cost(X, costs))
+        assert set(found.decide(X, costs)) <= set(labels)
+    named = LabelledCosts(costs[0], NAMES, labels)
+    found = NESTED[kind](cost_matrix=named).fit(X, y)
+    assert found.decisions_.tolist() == labels
+    paid = mean_cost(y, found.decide(X), cost_matrix=named)
+    assert make_cost_scorer(cost_matrix=named)(found, X, y) == pytest.approx(-paid)
 
 
 def test_the_warning_of_costs_that_did_not_arrive_has_their_shape(data):

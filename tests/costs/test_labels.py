@@ -282,7 +282,6 @@ def test_frames_without_an_index_have_rows_like_their_columns():
         FRAME[["ant", "bee"]],
         FRAME.set_axis(["go", "stop", "refer"], axis=1),
         FRAME.assign(review=1.0).T,
-        LabelledCosts(MATRIX, NAMES, ["ant", "bee", "cta"]),
     ],
 )
 def test_columns_that_may_be_misspelt_classes_need_decisions(costs):
