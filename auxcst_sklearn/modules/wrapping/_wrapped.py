@@ -33,12 +33,13 @@ _DROPOUTS = {
     torch.dropout: False,
 }
 _DRAWS = {
-    torch.bernoulli,
-    torch.Tensor.bernoulli,
-    torch.Tensor.bernoulli_,
-    torch.Tensor.normal_,
-    torch.Tensor.uniform_,
+    *(torch.bernoulli, torch.multinomial, torch.normal),
+    *(torch.rand, torch.randint, torch.randn, torch.randperm),
+    *(torch.Tensor.bernoulli, torch.Tensor.bernoulli_, torch.Tensor.exponential_),
+    *(torch.Tensor.normal_, torch.Tensor.random_, torch.Tensor.uniform_),
 }
+# Older releases of torch pass these no generator.
+_DRAWS_LIKE = {torch.rand_like: torch.Tensor.uniform_, torch.randn_like: torch.Tensor.normal_}
 
 
 class WrappedNetwork(SeededModule, AuxNetwork):
@@ -266,7 +267,7 @@ def open_gates(module: nn.Module) -> Iterator[None]:
 
 
 class SeededDraws(TorchFunctionMode):
-    """Makes dropout, bernoulli, normal_ and uniform_ draw from a generator while a module runs.
+    """Makes dropout, bernoulli, rand, randn and others draw from a generator while a module runs.
 
     Otherwise they draw from torch's global generator, and two fits in two threads share their
     random numbers. Layers and functions for dropout are covered, and the stochastic depth of
@@ -290,9 +291,13 @@ class SeededDraws(TorchFunctionMode):
         if function in _DROPOUTS:
             named = {"training" if name == "train" else name: v for name, v in kwargs.items()}
             return self._dropout(*args, **named, whole_maps=_DROPOUTS[function])
-        own = kwargs.get("generator")
-        if function in _DRAWS and own is None and args[0].device == self.generator.device:
-            kwargs = {**kwargs, "generator": self.generator}
+        if kwargs.get("generator") is None and function in _DRAWS_LIKE:
+            function, args, kwargs = _DRAWS_LIKE[function], (torch.empty_like(*args, **kwargs),), {}
+        if kwargs.get("generator") is None and function in _DRAWS:
+            given = first_tensor((*args, *kwargs.values()))
+            made = torch.empty(0, device=kwargs.get("device")) if given is None else given
+            if made.device == self.generator.device:
+                kwargs = {**kwargs, "generator": self.generator}
         return function(*args, **kwargs)
 
     def _dropout(

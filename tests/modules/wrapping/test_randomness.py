@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from auxcst_sklearn.modules.wrapping._wrapped import SeededDraws
+from tests.factories import small_net
 
 
 def draw(function, seed=0):
@@ -26,6 +28,19 @@ def draw(function, seed=0):
         lambda: torch.empty(30).bernoulli_(0.4),
         lambda: torch.empty(30).normal_(),
         lambda: torch.empty(30).uniform_(-1, 1),
+        lambda: torch.bernoulli(input=torch.full((30,), 0.4)),
+        lambda: torch.rand(30),
+        lambda: torch.rand((30, 1), dtype=torch.float64, device="cpu"),
+        lambda: torch.randn(30, requires_grad=True),
+        lambda: torch.randint(9, (30,)),
+        lambda: torch.randperm(30),
+        lambda: torch.normal(0.0, 1.0, (30,)),
+        lambda: torch.normal(torch.zeros(30), 1.0),
+        lambda: torch.multinomial(torch.ones(2, 9), 4),
+        lambda: torch.empty(30).exponential_(),
+        lambda: torch.empty(30).random_(9),
+        lambda: torch.rand_like(torch.ones(30)),
+        lambda: torch.randn_like(torch.ones(30, dtype=torch.int64), dtype=torch.float32),
     ],
 )
 def test_draws_follow_the_generator_alone(function):
@@ -35,6 +50,30 @@ def test_draws_follow_the_generator_alone(function):
 
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+class Noisy(nn.Module):
+    """Noise, and stochastic depth as in transformers."""
+
+    def __init__(self):
+        super().__init__()
+        self.inputs, self.block, self.output = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = torch.relu(self.inputs(x))
+        if self.training:
+            x = torch.lerp(x, torch.randn_like(x), 0.1)
+        kept = torch.rand(len(x), 1, device=x.device) < 0.8 if self.training else 1
+        return self.output(torch.relu(x + kept * self.block(x)))
+
+
+def test_noise_of_a_module_follows_the_random_state():
+    X, y = np.random.RandomState(0).randn(60, 4).astype(np.float32), np.arange(60) % 3
+    first = small_net(Noisy).fit(X, y).predict_proba(X)
+    torch.rand(1)
+    before = torch.get_rng_state()
+    np.testing.assert_array_equal(small_net(Noisy).fit(X, y).predict_proba(X), first)
     assert torch.equal(torch.get_rng_state(), before)
 
 
