@@ -118,8 +118,8 @@ def hold_out(
     With groups, a fraction of the groups is held out, without stratification. The only rows of a
     class are not held out if others can be.
     """
-    n = len(label) if groups is None else len(np.unique(groups))
-    n_held_out = max(1, round(fraction * n))
+    n = _number_of_units(label, groups, 2)
+    n_held_out = min(max(1, round(fraction * n)), n - 1)
     if groups is not None:
         splitter = GroupShuffleSplit(N_DRAWS, test_size=n_held_out, random_state=random_state)
         for split in splitter.split(label, label, groups):
@@ -136,6 +136,19 @@ def hold_out(
         random_state=random_state,
     )
     return _with_classes(label, split)
+
+
+def _number_of_units(label: NDArray[Any], groups: NDArray[Any] | None, n_folds: int) -> int:
+    """The number of samples, or of groups, of which folds are made; an error if it is too low."""
+    n = len(label) if groups is None else len(np.unique(groups))
+    if n < n_folds:
+        raise ValueError(
+            f"There are {n} {'samples' if groups is None else 'different values of groups'}, but "
+            f"{n_folds} folds are made of them, by n_networks and validation_fraction, or by cv "
+            "of an ensemble. Lower n_networks or cv, raise validation_fraction, or set "
+            "early_stopping=False."
+        )
+    return n
 
 
 def has_all_classes(label: NDArray[Any], fold: Fold) -> bool:
@@ -166,7 +179,7 @@ def folds(
     With groups, no group is in two folds; many groups are not stratified. The only rows of a class
     are in none, unless they are a whole fold.
     """
-    n_units = len(label) if groups is None else len(np.unique(groups))
+    n_units = _number_of_units(label, groups, n_folds)
     are_too_many = groups is not None and n_units > MOST_BALANCED_GROUPS
     # One class with enough rows is sufficient: scikit-learn then stratifies, and spreads rarer
     # classes as evenly as it can.
@@ -265,13 +278,7 @@ def _folds_of_groups(
 ) -> NDArray[np.uint8]:
     """A fold for each group, of `fraction` of the groups; `n_folds` for those in none."""
     known, of_row = np.unique(groups, return_inverse=True)
-    n_in_all = max(n_folds, round(1 / fraction), 2)
-    if len(known) < n_in_all:
-        raise ValueError(
-            f"There are {len(known)} different values of groups, but n_networks and "
-            f"validation_fraction ask for {n_in_all} folds of them. Lower n_networks, raise "
-            "validation_fraction, or set early_stopping=False."
-        )
+    _number_of_units(groups, groups, max(n_folds, round(1 / fraction), 2))
     fold = rng.permutation(len(known)) // max(1, int(fraction * len(known)))
     return np.minimum(fold, n_folds).astype(np.uint8)[of_row]
 

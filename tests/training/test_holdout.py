@@ -126,3 +126,25 @@ def test_many_groups_are_in_folds_of_equally_many(n_folds):
         assert len(np.unique(groups[unseen])) == 5000 // n_folds
     other = folds(label, n_folds, random_state=1, groups=groups)
     assert not np.array_equal(found[0][1], other[0][1])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "groups", "message"),
+    [
+        ({"n_networks": 40}, None, "There are 30 samples, but 40 folds.*Lower n_networks"),
+        ({"n_networks": 3}, np.arange(30) % 2, "There are 2 different values of groups, but 3"),
+        ({"n_networks": 1, "early_stopping": True}, np.zeros(30), "There are 1 different values"),
+    ],
+)
+def test_an_error_of_too_few_samples_names_the_parameters(parameters, groups, message):
+    X, y = np.random.RandomState(0).randn(30, 2), np.arange(30) % 3
+    with pytest.raises(ValueError, match=message):
+        small_stack(**parameters).fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(30) // 3])
+def test_the_largest_fraction_leaves_something_to_train_on(groups):
+    label = np.arange(30) % 3
+    seen, unseen = hold_out(label, 0.999, random_state=0, groups=groups)
+    assert len(seen) > 0
+    assert len(unseen) > 0
