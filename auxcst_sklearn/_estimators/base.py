@@ -26,15 +26,7 @@ from .._training.torch_modes import draw_seed, neutral_torch_modes, thread_limit
 from ..costs._problem import Fold, Problem
 from ..costs._statistics import CostStatistics
 from .continuing import check_block, check_stream, continue_net
-from .fit_steps import (
-    build,
-    check_validation_set,
-    make_net,
-    new_random_state,
-    plan_training,
-    prepare,
-    validate,
-)
+from .fit_steps import build, make_net, new_random_state, plan_training, prepare, validate
 from .network_steps import NetworkSteps, Samples
 from .prediction import NetDecisionMixin
 
@@ -105,11 +97,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
             If the data, costs or parameters are not as described, or the loss becomes NaN or
             infinite. A fitted estimator is then unchanged.
         """
-        arguments: Any = X_val, y_val, cost_val, sample_weight_val
-        # Beside a function of X, cost_val is a second source, which is another error.
-        has_cost = (cost_val if callable(self.cost_matrix) else cost) is not None
-        of_validation = arguments if check_validation_set(*arguments, has_cost=has_cost) else None
         of_samples: Any = {"sample_weight": sample_weight, "cost": cost, "groups": groups}
+        of_validation = X_val, y_val, cost_val, sample_weight_val
         self._fit(X, y, of_validation=of_validation, **of_samples)
         return self
 

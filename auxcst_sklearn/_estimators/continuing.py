@@ -106,9 +106,13 @@ def _change_rate(net: CostNet, rate: float) -> None:
 def _change_weight_decay(net: CostNet, value: float) -> None:
     """Continue with another weight decay, except in groups that have one of their own."""
     before, net.optimizer__weight_decay = net.optimizer__weight_decay, value
-    for group in net.optimizer_.param_groups if net.optimizer_ is not None else ():
-        if group["weight_decay"] == before:
-            group["weight_decay"] = value
+    if value == before or net.optimizer_ is None:
+        return
+    state = net.optimizer_.state_dict()
+    net._initialize_optimizer()
+    for group, now in zip(state["param_groups"], net.optimizer_.param_groups):
+        group["weight_decay"] = now["weight_decay"]
+    net.optimizer_.load_state_dict(state)
 
 
 @torch.no_grad()
