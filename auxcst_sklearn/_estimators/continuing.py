@@ -12,14 +12,13 @@ from .._training.checkpoints import digest
 from .._training.net import CostNet
 from .._training.plan import Plan
 from .._training.processes import processes
-from .._training.schedule import optimizer_arguments
 from ..costs._problem import Problem
 from ..costs._reading import Kind
 from ..costs._statistics import CostStatistics
 from ..losses import Loss, ProbabilisticLoss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
 from .network_steps import NetworkSteps, Samples
-from .parameters import alpha_of_layers, check_net_params
+from .parameters import alpha_of_layers
 
 
 def continue_net(
@@ -48,10 +47,8 @@ def continue_net(
 
 def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
     """Change the weight decay, dropout and alpha of a net to the parameters of now."""
-    of_optimizer = estimator.optimizer, estimator.weight_decay, net.device, net.module_
-    arguments = optimizer_arguments(*of_optimizer) | check_net_params(estimator.net_params)
-    if (decay := arguments.get("optimizer__weight_decay")) is not None:
-        _change_weight_decay(net, decay)
+    if hasattr(net, "optimizer__weight_decay"):  # as most optimizers have one
+        _change_weight_decay(net, float(estimator.weight_decay))
     for layer in net.module_.modules():
         if hasattr(layer, "set_dropout"):
             layer.set_dropout(estimator.get_params(deep=False)["dropout"])

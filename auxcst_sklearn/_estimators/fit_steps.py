@@ -251,6 +251,12 @@ def _networks(
 def _arguments_of_skorch(estimator: NetworkSteps, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
     """Arguments of the skorch net, by the plan, the estimator and the user's `net_params`."""
     net_params = check_net_params(estimator.net_params)
+    if plan.pretrained_lr_factor != 1 and "optimizer__param_groups" in net_params:
+        raise ValueError(
+            "net_params contains optimizer__param_groups, which would replace the group of the "
+            f"pretrained module, whose rate has the factor {plan.pretrained_lr_factor}; expected "
+            "one of them. Set pretrained_lr_factor=1, and a rate in groups of your own."
+        )
     of_optimizer = estimator.optimizer, estimator.weight_decay, plan.device, module
     return {
         **optimizer_arguments(*of_optimizer, plan.pretrained_lr_factor),

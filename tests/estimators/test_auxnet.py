@@ -402,6 +402,9 @@ def test_a_weight_decay_of_the_caller_stays():
     model.partial_fit(X, y, classes=[0, 1, 2]).set_params(weight_decay=0.3).partial_fit(X, y)
     decays = in_groups(model, "weight_decay")
     assert (decays[7,], decays[7, 5]) == (0, 0.3)
+    model.set_params(pretrained=True)
+    with pytest.raises(ValueError, match="has the factor 0.1.*Set pretrained_lr_factor=1"):
+        model.fit(X, y)
 
 
 class Counted(nn.Module):
