@@ -25,7 +25,7 @@ from .._training.state import FORMAT, check_format, from_state, to_state, withou
 from .._training.torch_modes import draw_seed, neutral_torch_modes, thread_limit
 from ..costs._problem import Fold, Problem
 from ..costs._statistics import CostStatistics
-from .continuing import check_block, check_stream, continue_net
+from .continuing import check_block, check_unchanged, continue_net
 from .fit_steps import build, make_net, new_random_state, plan_training, prepare, validate
 from .network_steps import NetworkSteps, Samples
 from .prediction import NetDecisionMixin
@@ -180,7 +180,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
             data, validation, _ = samples
             if stream and resume:
                 check_block(data.kind, self._kind_of_costs)
-                check_stream(self._of_net, parameters_of_net(self.get_params(deep=False)))
+            if resume:
+                check_unchanged(self._of_net, parameters_of_net(self.get_params(deep=False)))
             if processes().size > 1:
                 check_same(self, data, validation, rng, earlier)
             keeps = not stream and getattr(self, "checkpoint_dir", None) is not None

@@ -32,9 +32,9 @@ def continue_net(
     net.verbose = int(estimator.verbose) if processes().rank == 0 else 0
     net.batch_size = plan.batch_size
     _change_rate(net, plan.learning_rate)
+    _act_at_once(estimator, net)
     if plan.stream:
         inputs.set_scaling(net.module_)
-        _act_at_once(estimator, net)
     _change_unit(net, statistics, rescales=plan.stream)
     objective = net.criterion_
     # As in a new fit, weights count repetitions; in a stream they are relative to each other.
@@ -58,7 +58,7 @@ def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
     if [*map(bool, now)] != [*map(bool, before)]:
         raise ValueError(
             f"alpha={alpha!r} has heads on other layers than in the first call, {before}; expected "
-            "positive weights for the same layers. Call fit to begin anew."
+            "positive weights for the same layers. To begin anew, call fit with warm_start=False."
         )
     objective._weigh(now)
 
@@ -154,11 +154,12 @@ def check_block(kind: Kind, first: Kind) -> None:
         )
 
 
-def check_stream(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse a stream whose net was made with other parameters of the estimator."""
+def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to train a net on that was made with other parameters of the estimator."""
     pairs = {name: (before.get(name), now.get(name)) for name in sorted({*before, *now})}
     if changed := [n for n, (a, b) in pairs.items() if a is not b and digest(a) != digest(b)]:
         raise ValueError(
-            f"{', '.join(changed)} changed since the first call, whose net partial_fit continues; "
-            f"expected {[before.get(name) for name in changed]}. Call fit to begin anew."
+            f"{', '.join(changed)} changed since the first call, which made the net that is trained "
+            f"on; expected {[before.get(name) for name in changed]}. To begin anew, call fit with "
+            "warm_start=False."
         )
