@@ -159,7 +159,6 @@ def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     pairs = {name: (before.get(name), now.get(name)) for name in sorted({*before, *now})}
     if changed := [n for n, (a, b) in pairs.items() if a is not b and digest(a) != digest(b)]:
         raise ValueError(
-            f"{', '.join(changed)} changed since the first call, which made the net that is trained "
-            f"on; expected {[before.get(name) for name in changed]}. To begin anew, call fit with "
-            "warm_start=False."
+            f"{', '.join(changed)} changed since the first call, which made the net; expected "
+            f"{[before.get(name) for name in changed]}. To begin anew, call fit with warm_start=False."
         )
