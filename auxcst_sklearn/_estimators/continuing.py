@@ -160,5 +160,5 @@ def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     if changed := [n for n, (a, b) in pairs.items() if a is not b and digest(a) != digest(b)]:
         raise ValueError(
             f"{', '.join(changed)} changed since the first call, which made the net; expected "
-            f"{[before.get(name) for name in changed]}. To begin anew, call fit with warm_start=False."
+            f"{[before.get(name) for name in changed]}. Set warm_start=False, and call fit."
         )

@@ -186,7 +186,7 @@ def test_parameters_that_made_the_net_of_a_stream_must_stay(data, changed, start
     model.set_params(**changed)
     with pytest.raises(ValueError, match=f"{', '.join(sorted(changed))} changed since the first"):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match="changed since .* call fit with warm_start=False"):
+    with pytest.raises(ValueError, match="changed since .* Set warm_start=False, and call fit"):
         model.set_params(warm_start=True).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), before)
     model.set_params(warm_start=False, **{name: kept[name] for name in changed}).partial_fit(X, y)
