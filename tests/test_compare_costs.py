@@ -323,6 +323,17 @@ def test_groups_reach_the_classifier_of_a_rule(alerts, kind):
     assert found.loc["a", "cost"] != mean_cost(y[new], decided[1], cost=C[new])
 
 
+def test_a_fold_without_groups_is_left_out():
+    """Rounding decides ties of scikit-learn's stratified folds, which then leaves one empty."""
+    y = np.repeat([1, 0, 1], [5, 4, 5])
+    groups = np.repeat(np.arange(5), [5, 2, 2, 3, 2])
+    X = np.random.default_rng(0).normal(size=(14, 2)) + y[:, np.newaxis]
+    found = compare_costs(
+        {"a": GaussianNB()}, X, y, cost_matrix=[[0, 1], [1, 0]], groups=groups, cv=5
+    )
+    assert found.loc["always 0", "cost"] == np.mean(y == 1)
+
+
 def test_groups_reach_a_fit_that_takes_them(alerts):
     X, y, C, customer, _ = alerts
     plain, grouped = (

@@ -91,8 +91,8 @@ class CostSensitiveEnsembleClassifier(BayesDecisionMixin, MetaEstimatorMixin, Ba
         then an error.
     cv : int, cross-validation generator or iterable, default=None
         The folds. If an int, the folds are shuffled, stratified, and split no group. If None, there
-        are 5 folds, and for more than 50,000 samples only 3 of them are predicted. Folds of the
-        user that lack a class in training are left out with a warning.
+        are 5 folds, and for more than 50,000 samples only 3 of them are predicted. Folds that lack
+        a class in training, or hold out no samples, are left out with a warning.
     n_jobs : int, default=None
         Number of fits at the same time. If None, 1. If -1, the number of processors.
     random_state : int, RandomState instance or None, default=None

@@ -167,16 +167,20 @@ def _check_knows(model: Any, y: NDArray[Any]) -> None:
 
 
 def folds_with_all_classes(folds: Sequence[Fold], y: NDArray[Any]) -> list[Fold]:
-    """The folds whose training rows have all classes; other fits would lack a class."""
-    complete = [fold for fold in folds if has_all_classes(y, fold)]
+    """The folds that hold out rows, and whose training rows have all classes, as fits need them."""
+    complete = [fold for fold in folds if has_all_classes(y, fold) and len(fold[1])]
     if not complete:
         raise ValueError(
             "The training rows of each fold lack a class, the rows of the first one "
-            f"{shorten(np.setdiff1d(y, y[folds[0][0]]))}; expected a fold or more whose training "
-            "rows have all classes. Pass cv= a number, or leave the rows of rare classes out."
+            f"{shorten(np.setdiff1d(y, y[folds[0][0]]))}, or it holds out no rows; expected a fold "
+            "or more whose training rows have all classes. Pass cv= a number, or leave the rows of "
+            "rare classes out."
         )
     if lacking := len(folds) - len(complete):
-        warn(f"{lacking} of {len(folds)} folds, whose training rows lack a class, are left out.")
+        warn(
+            f"{lacking} of {len(folds)} folds, whose training rows lack a class, or that hold out "
+            "no rows with a weight, are left out."
+        )
     return complete
 
 

@@ -208,7 +208,8 @@ def _folds(cv: Any, data: Problem) -> list[Any]:
     labels, rows = data.labels, np.arange(len(data))
     splitter = StratifiedGroupKFold(cv) if whole else check_cv(cv, labels, classifier=True)
     splits = splitter.split(data.X, labels, data.groups)
-    return [(rows[train], rows[test]) for train, test in splits]
+    # Of few groups, a fold may get none.
+    return [(rows[train], rows[test]) for train, test in splits if len(test)]
 
 
 class _Task(NamedTuple):

@@ -474,6 +474,22 @@ def test_rows_without_a_weight_count_as_absent(data):
     np.testing.assert_allclose(weighted.predict_proba(X), without.predict_proba(X))
 
 
+@pytest.mark.parametrize("early_stopping", [True, False])
+def test_a_fold_whose_rows_have_no_weight_is_left_out(data, early_stopping):
+    X, y = data
+    folds = list(KFold(3, shuffle=True, random_state=0).split(X))
+    weight = np.ones(len(y))
+    weight[folds[0][1]] = 0
+    network = small_stack(n_networks=2, early_stopping=early_stopping)
+    members = [("bayes", GaussianNB()), ("network", network)]
+
+    with pytest.warns(UserWarning, match="1 of 3 folds.* hold out no rows"):
+        found = ensemble(members, cv=folds).fit(X, y, sample_weight=weight)
+
+    expected = ensemble(members, cv=folds[1:]).fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+
+
 # --- tables, parameters, files ----------------------------------------------------------------
 
 
