@@ -130,8 +130,10 @@ def read_costs(
             f"{(n_samples, *values.shape[1:])}. Select the same rows of {name} as of X. "
             f"{_REMEDIES[kinds]}"
         )
-    if kind == "matrix" and of_labels and classes is None:
-        raise ValueError(f"{name} are cost vectors; expected matrices. {_REMEDIES[kinds]}")
+    if of_labels and kind != "matrices" and (kind == "vectors") != (classes is None):
+        nouns = ["cost vectors", "a cost matrix"]
+        given, expected = nouns if classes is None else nouns[::-1]
+        raise ValueError(f"{name} contains {given}; expected {expected}. {_REMEDIES[kinds]}")
     of_rows = None if kind == "vectors" else classes  # an index of samples names no classes
     of_function = kinds is OF_FUNCTION
     return CostArray(values, kind, name, of_rows, decisions, of_labels, of_function)

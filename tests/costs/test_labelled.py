@@ -28,7 +28,7 @@ from auxcst_sklearn.costs import (
     randomized_proportional_cost_matrix,
     tree_distance_cost_matrix,
 )
-from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer, mean_cost
+from auxcst_sklearn.metrics import cost_scorer, make_cost_scorer, mean_cost, savings_score
 from tests.factories import small_mlp
 
 N = 60
@@ -328,14 +328,15 @@ def test_metrics_match_decisions_by_name():
     assert scorers[0](model, X, Y) == scorers[1](model, X, Y)
 
 
-def test_few_rows_of_a_matrix_are_cost_vectors():
-    """They may look like a matrix, whose rows name classes."""
-    codes = np.searchsorted(["bad", "good"], Y)
-    matrix = ordinal_cost_matrix(["bad", "good"], under_cost=7)
-    for rows in ([0, 1], [1, 0], [0]):
-        y, y_pred = Y[rows], Y[::-1][rows]
-        expected = mean_cost(y, y_pred, cost_matrix=matrix)
-        assert mean_cost(y, y_pred, cost=matrix[codes[rows]]) == expected
+@pytest.mark.parametrize("n_samples", [2, 3])
+def test_a_matrix_with_as_many_classes_as_samples_is_no_cost_of_samples(n_samples):
+    """Otherwise its first row would be the costs of the first sample."""
+    y, matrix = Y[:n_samples], ordinal_cost_matrix(["bad", "good", "none"][:n_samples])
+    for function in (mean_cost, savings_score):
+        with pytest.raises(ValueError, match="cost contains a cost matrix; expected cost vectors"):
+            function(y, y, cost=matrix)
+    with pytest.raises(ValueError, match="cost contains a cost matrix; expected cost vectors"):
+        MODELS["rule"]().fit(X[:n_samples], y, cost=matrix)
 
 
 @pytest.mark.parametrize("kind", MODELS)
