@@ -203,7 +203,7 @@ def test_labels_of_dtype_object_that_are_numbers(halves):
 
 
 def test_one_group_cannot_be_split(problem):
-    with pytest.raises(ValueError, match="test_size=1 should be"):
+    with pytest.raises(ValueError, match="1 different values of groups"):
         small_mlp(early_stopping=True).fit(problem.X, problem.y, groups=np.ones(60))
 
 
