@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
 from .calls import error_context
-from .data import check_no_mask, decode, is_frame, numpy_arrays, on_host, select
+from .data import check_no_mask, decode, numpy_arrays, on_host
 
 LABEL_REMEDY = (
     "Labels match if they are equal, and a text never equals a number. Other labels for costs of "
@@ -107,16 +107,6 @@ def sorted_labels(*ys: NDArray[Any], name: str) -> NDArray[Any]:
             f"{name} contains labels of types {', '.join(types)}, which have no common order; "
             "expected one type, and none missing. Convert them, such as with astype(str)."
         ) from error
-
-
-def own_order(y: Any) -> list[Any] | None:
-    """All categories of labels that have an order of their own, in this order."""
-    if is_frame(y) and y.shape[1] == 1:
-        y = select(y, 0)
-    dtype: Any = getattr(y, "dtype", None)
-    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":  # pandas, polars
-        return dtype.categories.to_list()
-    return None
 
 
 def label_index(

@@ -25,16 +25,8 @@ from .._training.state import FORMAT, check_format, from_state, to_state, withou
 from .._training.torch_modes import draw_seed, neutral_torch_modes, thread_limit
 from ..costs._problem import Fold, Problem
 from ..costs._statistics import CostStatistics
-from .continuing import check_block, check_stream, continue_net
-from .fit_steps import (
-    build,
-    check_validation_set,
-    make_net,
-    new_random_state,
-    plan_training,
-    prepare,
-    validate,
-)
+from .continuing import check_block, check_unchanged, continue_net
+from .fit_steps import build, make_net, new_random_state, plan_training, prepare, validate
 from .network_steps import NetworkSteps, Samples
 from .prediction import NetDecisionMixin
 
@@ -105,11 +97,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
             If the data, costs or parameters are not as described, or the loss becomes NaN or
             infinite. A fitted estimator is then unchanged.
         """
-        arguments: Any = X_val, y_val, cost_val, sample_weight_val
-        # Beside a function of X, cost_val is a second source, which is another error.
-        has_cost = (cost_val if callable(self.cost_matrix) else cost) is not None
-        of_validation = arguments if check_validation_set(*arguments, has_cost=has_cost) else None
         of_samples: Any = {"sample_weight": sample_weight, "cost": cost, "groups": groups}
+        of_validation = X_val, y_val, cost_val, sample_weight_val
         self._fit(X, y, of_validation=of_validation, **of_samples)
         return self
 
@@ -191,7 +180,8 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
             data, validation, _ = samples
             if stream and resume:
                 check_block(data.kind, self._kind_of_costs)
-                check_stream(self._of_net, parameters_of_net(self.get_params(deep=False)))
+            if resume:
+                check_unchanged(self._of_net, parameters_of_net(self.get_params(deep=False)))
             if processes().size > 1:
                 check_same(self, data, validation, rng, earlier)
             keeps = not stream and getattr(self, "checkpoint_dir", None) is not None

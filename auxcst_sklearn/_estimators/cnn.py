@@ -86,8 +86,8 @@ class CostSensitiveAuxCNN(ImageParameters, BaseCostSensitiveNet):
     verbose : int or bool, default=0
         Whether to print a line per epoch.
     warm_start : bool, default=False
-        Whether another call to `fit` continues from the current weights. Parameters of network,
-        loss and optimizer, but for `learning_rate`, then keep their values. If the number of
+        Whether another call to `fit` continues from the current weights. A changed
+        parameter acts, or is an error if it made the net, as in `partial_fit`. If the number of
         samples is unchanged, so are the validation samples.
     device : str, default="auto"
         Where to train: "cpu", "cuda", "mps" ... If "auto", a CUDA GPU is used if there is one.

@@ -12,14 +12,13 @@ from .._training.checkpoints import digest
 from .._training.net import CostNet
 from .._training.plan import Plan
 from .._training.processes import processes
-from .._training.schedule import optimizer_arguments
 from ..costs._problem import Problem
 from ..costs._reading import Kind
 from ..costs._statistics import CostStatistics
 from ..losses import Loss, ProbabilisticLoss
 from ..losses._sample_risk import SampleRisk, for_sample_costs
 from .network_steps import NetworkSteps, Samples
-from .parameters import alpha_of_layers, check_net_params
+from .parameters import alpha_of_layers
 
 
 def continue_net(
@@ -33,9 +32,9 @@ def continue_net(
     net.verbose = int(estimator.verbose) if processes().rank == 0 else 0
     net.batch_size = plan.batch_size
     _change_rate(net, plan.learning_rate)
+    _act_at_once(estimator, net)
     if plan.stream:
         inputs.set_scaling(net.module_)
-        _act_at_once(estimator, net)
     _change_unit(net, statistics, rescales=plan.stream)
     objective = net.criterion_
     # As in a new fit, weights count repetitions; in a stream they are relative to each other.
@@ -48,10 +47,8 @@ def continue_net(
 
 def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
     """Change the weight decay, dropout and alpha of a net to the parameters of now."""
-    of_optimizer = estimator.optimizer, estimator.weight_decay, net.device, net.module_
-    arguments = optimizer_arguments(*of_optimizer) | check_net_params(estimator.net_params)
-    if (decay := arguments.get("optimizer__weight_decay")) is not None:
-        _change_weight_decay(net, decay)
+    if hasattr(net, "optimizer__weight_decay"):  # as most optimizers have one
+        _change_weight_decay(net, float(estimator.weight_decay))
     for layer in net.module_.modules():
         if hasattr(layer, "set_dropout"):
             layer.set_dropout(estimator.get_params(deep=False)["dropout"])
@@ -61,7 +58,7 @@ def _act_at_once(estimator: NetworkSteps, net: CostNet) -> None:
     if [*map(bool, now)] != [*map(bool, before)]:
         raise ValueError(
             f"alpha={alpha!r} has heads on other layers than in the first call, {before}; expected "
-            "positive weights for the same layers. Call fit to begin anew."
+            "positive weights for the same layers. To begin anew, call fit with warm_start=False."
         )
     objective._weigh(now)
 
@@ -106,9 +103,13 @@ def _change_rate(net: CostNet, rate: float) -> None:
 def _change_weight_decay(net: CostNet, value: float) -> None:
     """Continue with another weight decay, except in groups that have one of their own."""
     before, net.optimizer__weight_decay = net.optimizer__weight_decay, value
-    for group in net.optimizer_.param_groups if net.optimizer_ is not None else ():
-        if group["weight_decay"] == before:
-            group["weight_decay"] = value
+    if value == before or net.optimizer_ is None:
+        return
+    state = net.optimizer_.state_dict()
+    net._initialize_optimizer()
+    for group, now in zip(state["param_groups"], net.optimizer_.param_groups):
+        group["weight_decay"] = now["weight_decay"]
+    net.optimizer_.load_state_dict(state)
 
 
 @torch.no_grad()
@@ -153,11 +154,11 @@ def check_block(kind: Kind, first: Kind) -> None:
         )
 
 
-def check_stream(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse a stream whose net was made with other parameters of the estimator."""
+def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to train a net on that was made with other parameters of the estimator."""
     pairs = {name: (before.get(name), now.get(name)) for name in sorted({*before, *now})}
     if changed := [n for n, (a, b) in pairs.items() if a is not b and digest(a) != digest(b)]:
         raise ValueError(
-            f"{', '.join(changed)} changed since the first call, whose net partial_fit continues; "
-            f"expected {[before.get(name) for name in changed]}. Call fit to begin anew."
+            f"{', '.join(changed)} changed since the first call, which made the net; expected "
+            f"{[before.get(name) for name in changed]}. Set warm_start=False, and call fit."
         )

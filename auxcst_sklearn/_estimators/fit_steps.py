@@ -27,7 +27,7 @@ from .._training.loop import Training
 from .._training.net import CostNet
 from .._training.plan import Plan, Sizes, make_plan, resolve_device
 from .._training.processes import processes
-from .._training.schedule import RATE_FACTOR, optimizer_arguments
+from .._training.schedule import optimizer_arguments
 from .._training.torch_modes import draw_seed, seeded
 from ..costs._evaluation import decisions_of
 from ..costs._problem import Fold, Problem, read_problem
@@ -49,14 +49,18 @@ def validate(
     resume: bool = False,
     stream: bool = False,
     classes: Any = None,
-    of_validation: Sequence[Any] | None = None,
+    of_validation: Sequence[Any] = (None,) * 4,
+    cost: Any = None,
     **of_samples: Any,
 ) -> Samples:
     """Rows and labels as arrays, with costs in currency; with `resume`, classes must not change.
 
-    `of_validation` are X, y, costs and weights of a validation set, `of_samples` costs, weights and
-    groups of the training set.
+    `of_validation` are X, y, costs and weights of a validation set, `of_samples` weights and groups
+    of the training set.
     """
+    # Beside a function of X, costs of the validation set are a second source, another error.
+    given = of_validation[2] if callable(estimator.cost_matrix) else cost
+    has_validation_set = _has_validation_set(*of_validation, has_cost=given is not None)
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
     decisions = estimator.decisions
     if classes is None:
@@ -73,6 +77,7 @@ def validate(
         X,
         y,
         partial(inputs.validate, estimator, reset=not resume),
+        cost=cost,
         cost_matrix=estimator.cost_matrix,
         classes=classes,
         decisions=decisions,
@@ -86,12 +91,12 @@ def validate(
             f"with the decisions {shorten(estimator.decisions_)}; expected the same, in this order."
         )
     validation = None
-    if of_validation is not None:
+    if has_validation_set:
         validation = _validation_set(estimator, inputs, data, of_validation)
     return Samples(data, validation, inputs)
 
 
-def check_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
+def _has_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
     """Whether `fit` received a validation set; an error for a part of one.
 
     `has_cost` is whether `fit` received the costs of the training samples.
@@ -243,18 +248,18 @@ def _networks(
     return module, alpha
 
 
-def _groups_of_weights(plan: Plan) -> dict[str, Any]:
-    """A group for the weights of a pretrained module, which have a rate of their own."""
-    if plan.pretrained_lr_factor == 1:
-        return {}
-    return {"optimizer__param_groups": [("*body.*", {RATE_FACTOR: plan.pretrained_lr_factor})]}
-
-
 def _arguments_of_skorch(estimator: NetworkSteps, plan: Plan, module: AuxNetwork) -> dict[str, Any]:
     """Arguments of the skorch net, by the plan, the estimator and the user's `net_params`."""
     net_params = check_net_params(estimator.net_params)
+    if plan.pretrained_lr_factor != 1 and "optimizer__param_groups" in net_params:
+        raise ValueError(
+            "net_params contains optimizer__param_groups, which would replace the group of the "
+            f"pretrained module, whose rate has the factor {plan.pretrained_lr_factor}; expected "
+            "one of them. Set pretrained_lr_factor=1, and a rate in groups of your own."
+        )
+    of_optimizer = estimator.optimizer, estimator.weight_decay, plan.device, module
     return {
-        **optimizer_arguments(estimator.optimizer, estimator.weight_decay, plan.device, module),
+        **optimizer_arguments(*of_optimizer, plan.pretrained_lr_factor),
         "lr": plan.learning_rate,
         "max_epochs": estimator.max_epochs,
         "batch_size": plan.batch_size,
@@ -262,7 +267,6 @@ def _arguments_of_skorch(estimator: NetworkSteps, plan: Plan, module: AuxNetwork
         "device": plan.device,
         "verbose": int(estimator.verbose) if processes().rank == 0 else 0,
         "train_split": None,
-        **_groups_of_weights(plan),
         "may_grow": "iterator_valid__batch_size" not in net_params,
         **net_params,
         "iterator_valid__batch_size": plan.predict_rows,

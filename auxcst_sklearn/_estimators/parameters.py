@@ -151,16 +151,18 @@ def alpha_of_layers(alpha: Any, n_layers: int, *, layers: str) -> list[float]:
 # --------------------------------------------------------------- arguments of the skorch net
 
 IGNORED_NET_PARAMS = ("dataset__", "iterator_train__")
+SET_BY_ESTIMATOR = ("optimizer__lr", "optimizer__weight_decay")
 
 
 def check_net_params(net_params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Raise an error for arguments that the estimator sets itself, or would ignore."""
     arguments = dict(net_params or {})
-    if wrong := [n for n in arguments if "__" not in n or n.startswith(IGNORED_NET_PARAMS)]:
+    others = [name for name in arguments if "__" not in name or name in SET_BY_ESTIMATOR]
+    if wrong := others + [name for name in arguments if name.startswith(IGNORED_NET_PARAMS)]:
         raise ValueError(
             f"net_params contains {wrong}, which the estimator sets itself or ignores; expected "
             "arguments of a part of the net, such as optimizer__betas, and for others the "
-            "parameters of the estimator, such as learning_rate for lr."
+            "parameters of the estimator, such as learning_rate and weight_decay."
         )
     if not COUNT.is_satisfied_by(n_rows := arguments.get("iterator_valid__batch_size", 1)):
         raise ValueError(f"net_params: iterator_valid__batch_size={n_rows!r}; expected 1 or more.")

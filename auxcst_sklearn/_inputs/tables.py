@@ -132,8 +132,8 @@ class TablePreprocessor(Preprocessor):
         statistics = FeatureStatistics(self.is_categorical).update(X)
         self.statistics = statistics if stream else None
         n_codes = [] if self.is_categorical is None else self.codes.sizes
-        self.levels = Levels(X, statistics, self.is_categorical, n_codes)
         self.scaling = scaling_of(statistics, scaling)
+        self.levels = Levels(X, statistics, self.is_categorical, n_codes)
         # A later block of a stream may need a scale.
         self.is_scaled = self.scaling.changes or (stream and scaling != "none")
         self.bins = Bins(statistics, self.scaling, n_bins)

@@ -43,9 +43,12 @@ RATE_FACTOR = "rate_factor"
 
 
 def optimizer_arguments(
-    optimizer: Any, weight_decay: float, device: str, module: nn.Module
+    optimizer: Any, weight_decay: float, device: str, module: nn.Module, rate_of_body: float = 1.0
 ) -> dict[str, Any]:
-    """The optimizer of a skorch net, in its fused version where there is one."""
+    """The optimizer of a skorch net, in its fused version where there is one.
+
+    The weights of a pretrained module have a rate of their own, `rate_of_body` of that of others.
+    """
     cls = OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer
     if not (isinstance(cls, type) and issubclass(cls, Optimizer)):
         raise ValueError(
@@ -58,9 +61,11 @@ def optimizer_arguments(
         arguments["optimizer__weight_decay"] = float(weight_decay)
     # Fused versions and weight decay take no sparse gradients, as embeddings may have.
     sparse = [name for name, part in module.named_modules() if getattr(part, "sparse", False)]
-    if sparse and "weight_decay" in accepted:
-        no_decay = {"weight_decay": 0.0}
-        arguments["optimizer__param_groups"] = [(f"*{name}.*", no_decay) for name in sparse]
+    of_body = {} if rate_of_body == 1 else {RATE_FACTOR: rate_of_body}
+    groups = [(f"*{name}.*", {"weight_decay": 0.0, **of_body}) for name in sparse]
+    groups += [("*body.*", of_body)] if of_body else []
+    if groups:
+        arguments["optimizer__param_groups"] = groups
     if "fused" in accepted and not sparse and torch.device(device).type in ("cpu", "cuda"):
         arguments["optimizer__fused"] = True
     return arguments

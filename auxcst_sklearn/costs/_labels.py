@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks.calls import warn
+from .._checks.data import is_frame, select
 from .._checks.labels import (
     LABEL_REMEDY,
     check_labels,
-    own_order,
     plain_labels,
     same_labels,
     shorten,
@@ -108,7 +108,7 @@ def warn_of_lost_order(costs: CostArray | None, classes: Any = None, **labels: A
     if costs is None or costs.decisions is not None or classes is not None:
         return
     for name, y in labels.items():
-        categories = own_order(y) or []
+        categories = _own_order(y) or []
         try:
             expected = sorted(categories)
         except TypeError:  # which have no sorted order, an error elsewhere
@@ -120,3 +120,13 @@ def warn_of_lost_order(costs: CostArray | None, classes: Any = None, **labels: A
                 f"{expected}. Pass costs with these labels, as a DataFrame or from "
                 "ordinal_cost_matrix(labels), or name the columns of an array in classes=."
             )
+
+
+def _own_order(y: Any) -> list[Any] | None:
+    """All categories of labels that have an order of their own, in this order."""
+    if is_frame(y) and y.shape[1] == 1:
+        y = select(y, 0)
+    dtype: Any = getattr(y, "dtype", None)
+    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":  # pandas, polars
+        return dtype.categories.to_list()
+    return None

@@ -360,21 +360,51 @@ class Bag(nn.Module):
         return self.last(torch.relu(self.hidden(torch.relu(self.words(x)))))
 
 
-def test_sparse_embeddings_have_no_weight_decay():
+def in_groups(model, name):
+    """A value of the optimizer's groups, by the shape of their weights."""
+    groups = model.net_.optimizer_.param_groups
+    return {tuple(p.shape): group[name] for group in groups for p in group["params"]}
+
+
+@pytest.mark.parametrize("rate_of_body", [1, 0.5])
+@pytest.mark.parametrize("decay", [0.0, 0.02])
+def test_sparse_embeddings_have_no_weight_decay(decay, rate_of_body):
     """torch has none for sparse gradients; all other parameters have it."""
     X = np.random.default_rng(0).integers(0, 50, size=(240, 4))
     y = np.arange(240) % 3
     X[:, 0] = 10 * y
     model = CostSensitiveAuxNet(
-        Bag, optimizer="sgd", learning_rate=0.1, weight_decay=0.02, max_epochs=10, random_state=0
+        Bag,
+        optimizer="sgd",
+        learning_rate=0.1,
+        weight_decay=decay,
+        pretrained_lr_factor=rate_of_body,
+        max_epochs=20,
+        random_state=0,
     ).fit(X, y)
     assert (model.predict(X) == y).mean() > 0.9
-    decay = {}
-    for group in model.net_.optimizer_.param_groups:
-        decay |= {tuple(p.shape): group["weight_decay"] for p in group["params"]}
-    assert decay[50, 16] == 0
-    assert decay[16, 16] == 0.02
+    decays, rates = in_groups(model, "weight_decay"), in_groups(model, "lr")
+    assert (decays[50, 16], decays[16, 16]) == (0, decay)
+    assert rates[50, 16] == rates[16, 16] == 0.1 * rate_of_body
     model.set_params(weight_decay=0.3).partial_fit(X, y)
+    decays, rates = in_groups(model, "weight_decay"), in_groups(model, "lr")
+    assert (decays[50, 16], decays[16, 16]) == (0, 0.3)
+    assert rates[50, 16] == rates[16, 16] == 0.1 * rate_of_body
+
+
+def test_a_weight_decay_of_the_caller_stays():
+    X, y = np.random.default_rng(0).normal(size=(60, 5)), np.arange(60) % 3
+    no_decay = {"optimizer__param_groups": [("*.bias", {"weight_decay": 0.0})]}
+    module = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 3))
+    model = CostSensitiveAuxNet(
+        module, net_params=no_decay, weight_decay=0.0, alpha=0, pretrained=False, random_state=0
+    )
+    model.partial_fit(X, y, classes=[0, 1, 2]).set_params(weight_decay=0.3).partial_fit(X, y)
+    decays = in_groups(model, "weight_decay")
+    assert (decays[7,], decays[7, 5]) == (0, 0.3)
+    model.set_params(pretrained=True)
+    with pytest.raises(ValueError, match="has the factor 0.1.*Set pretrained_lr_factor=1"):
+        model.fit(X, y)
 
 
 class Counted(nn.Module):

@@ -48,6 +48,8 @@ def test_a_device_is_one_of_torch(problem, mlp):
         ({"lr": 0.1}, "net_params contains .'lr'.*learning_rate"),
         ({"max_epochs": 7}, r"net_params contains \['max_epochs'\]"),
         ({"iterator_train__shuffle": False}, "sets itself or ignores"),
+        ({"optimizer__lr": 0.1}, r"\['optimizer__lr'\].*such as learning_rate"),
+        ({"optimizer__weight_decay": 0.1, "optimizer__lr_decay": 0.1}, r"\['optimizer__weight_dec"),
     ],
 )
 def test_arguments_of_the_net_that_the_estimator_sets_are_refused(problem, mlp, given, message):

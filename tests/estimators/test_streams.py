@@ -158,9 +158,6 @@ def test_the_optimizer_of_a_stream_has_the_rate_and_the_decay_of_now(data):
     (group,) = model.net_.optimizer_.param_groups
     assert (group["lr"], group["weight_decay"]) == pytest.approx((1e-3, 0.3))
     assert model.training_.learning_rate == 1e-3
-    model = mlp(net_params={"optimizer__weight_decay": 0.1}).fit(X, y)
-    model.set_params(weight_decay=0.3).partial_fit(X, y)
-    assert model.net_.optimizer_.param_groups[0]["weight_decay"] == 0.1  # as in fit
 
 
 @pytest.mark.parametrize("start", ["fit", "partial_fit"])
@@ -189,19 +186,25 @@ def test_parameters_that_made_the_net_of_a_stream_must_stay(data, changed, start
     model.set_params(**changed)
     with pytest.raises(ValueError, match=f"{', '.join(sorted(changed))} changed since the first"):
         model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="changed since .* Set warm_start=False, and call fit"):
+        model.set_params(warm_start=True).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), before)
-    model.set_params(**{name: kept[name] for name in changed}).partial_fit(X, y)
+    model.set_params(warm_start=False, **{name: kept[name] for name in changed}).partial_fit(X, y)
     model.set_params(**changed).fit(X, y)
 
 
-def test_heads_of_a_stream_stay_on_their_layers(data):
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_heads_of_a_continued_training_stay_on_their_layers(data, method):
     X, y = data
-    model = mlp(depth=4, alpha=[0.2, 0, 0.1]).fit(X, y)
-    model.set_params(alpha=[0.4, 0, 3]).partial_fit(X, y)
+    model = mlp(depth=4, alpha=[0.2, 0, 0.1], warm_start=True).fit(X, y)
+    model.set_params(alpha=[0.4, 0, 3], weight_decay=0.3, dropout=0.4)
+    getattr(model, method)(X, y)
+    assert model.net_.optimizer_.param_groups[0]["weight_decay"] == 0.3
+    assert model.net_.module_.hidden["hidden1"][-1].p == 0.4
     np.testing.assert_allclose(model.net_.criterion_.alphas.ravel(), [0.4, 3, 1])
     for alpha in (0.2, [0.4, 3, 0], 0, lambda n: [1] * n):
         with pytest.raises(ValueError, match="alpha=.* has heads on other layers"):
-            model.set_params(alpha=alpha).partial_fit(X, y)
+            getattr(model.set_params(alpha=alpha), method)(X, y)
 
 
 @pytest.mark.parametrize("copy", [pickle_copy, deepcopy])

