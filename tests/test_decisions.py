@@ -214,7 +214,7 @@ def test_a_float_of_any_precision_is_a_share_rounded_down(share, n, slots, kind)
     ("capacity", "message"),
     [
         ({"b": 1, "a": 1}, r"to \{'b': 1, 'a': 1\}, which leaves 1 of 3 samples"),
-        ({"c": 1}, "capacity names 'c'; expected some of .'a', 'b'."),
+        ({"c": 1}, "capacity names 'c'; expected some of the decisions .'a', 'b'."),
         ({"b": -1}, r"capacity\['b'\]=-1"),
         ({"b": 1.5}, r"capacity\['b'\]=1.5"),
         ({"b": True}, r"capacity\['b'\]=True"),

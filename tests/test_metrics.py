@@ -41,6 +41,11 @@ def test_objects_that_are_numbers_are_numbers():
     assert mean_cost(true, predicted, cost_matrix=MATRIX[:2, :2]) == expected
 
 
+def test_probabilities_are_not_labels():
+    with pytest.raises(ValueError, match=r"y_pred: .*got an array of shape \(4, 3\)"):
+        mean_cost(Y_TRUE, np.ones((4, 3)), cost_matrix=MATRIX)
+
+
 def test_missing_labels_are_named():
     with pytest.raises(ValueError, match="y_true contains NaN or None for 1 of 2 rows"):
         mean_cost(np.array(["a", None], dtype=object), ["a", "b"], cost_matrix=MATRIX[:2, :2])

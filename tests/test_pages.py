@@ -100,17 +100,18 @@ def test_skops_needs_the_types_that_the_page_names(routing, calibration, monkeyp
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "production.rst").read_text(encoding="utf-8")
     (code,) = [block for block in BLOCK.findall(page) if "get_untrusted_types" in block]
+    rows = mixed() if calibration is None else X
     with sklearn.config_context(enable_metadata_routing=routing):
         if calibration is None:
             model = CostSensitiveEnsembleClassifier(cost_matrix=[[0, 1], [5, 0]], random_state=0)
             model.set_params(network__max_epochs=2, network__width=8, boosting__max_iter=5)
         else:
             model = BayesMinimumRiskClassifier(calibration=calibration, cv=3)
-        names = {"model": model.fit(X, Y, sample_weight=np.ones(len(Y)))}
+        names = {"model": model.fit(rows, Y, sample_weight=np.ones(len(Y)))}
         exec(textwrap.dedent(code), names)
 
     assert names["model"] is not model
-    np.testing.assert_array_equal(names["model"].predict(X), model.predict(X))
+    np.testing.assert_array_equal(names["model"].predict(rows), model.predict(rows))
 
 
 @pytest.mark.parametrize("given", [models, coming_from, production, scale])

@@ -34,8 +34,8 @@ def check_probability(values: Any, name: str, shape: tuple[int, ...]) -> NDArray
     p = plain_array(values, name).astype(np.float64, copy=False)
     if p.shape != shape:
         raise ValueError(
-            f"{name} has shape {p.shape}; expected {shape}, a row for each sample, and a column "
-            "for each class that it has learnt."
+            f"{name} has shape {p.shape}; expected {shape}, a row for each sample"
+            + (", and a column for each class that it has learnt." if len(shape) == 2 else ".")
         )
     if not p.size:
         raise ValueError(f"{name} has no rows; expected the probabilities of at least one sample.")

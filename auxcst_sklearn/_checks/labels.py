@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
+from .calls import error_context
 from .data import check_no_mask, decode, numpy_arrays, on_host
 
 LABEL_REMEDY = (
@@ -89,7 +90,8 @@ def as_labels(y: Any, name: str, *, mixed: bool = False) -> NDArray[Any]:
     check_labels(y, name, mixed=mixed)
     with numpy_arrays():
         y = plain_labels(y) if isinstance(y, list | tuple) else on_host(y)
-        labels: NDArray[Any] = column_or_1d(y)
+        with error_context(name):
+            labels: NDArray[Any] = column_or_1d(y)
     return plain_labels(labels)
 
 

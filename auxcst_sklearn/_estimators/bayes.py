@@ -210,7 +210,7 @@ class BayesMinimumRiskClassifier(BayesDecisionMixin, MetaEstimatorMixin, BaseEst
         """
         self._validate_params()
         classifier = self._classifier()
-        parts = [classifier, *classifier.get_params().values()]
+        parts = [classifier, *clone(classifier).get_params().values()]  # raises for a class
         # The methods of a StackingClassifier are known only after its fit.
         if not any(isinstance(part, StackingClassifier) for part in parts):
             self._check_probabilities(classifier)

@@ -350,17 +350,23 @@ class DecisionMixin(ClassifierMixin):
         -------
         float
             Minus the mean cost, so that greater is better; or the accuracy, with a warning if
-            the estimator was fitted with per-sample costs that are missing here.
+            the estimator was fitted with per-sample costs that are missing here, and an error if
+            its decisions are not the classes.
         """
         if cost is None and self.cost_matrix is None:
             check_row_order(X=X, y=y, sample_weight=sample_weight)
             if self._kind_of_costs != "matrix":
-                warn(
-                    "The estimator was fitted with per-sample costs, but none reached score, which "
-                    "returns the accuracy. Pass cost=. A Pipeline or a search passes it on only "
-                    "with sklearn.set_config(enable_metadata_routing=True), a search also needs "
-                    "scoring=cost_scorer."
+                has_classes = columns_of(self.classes_, self.decisions_) is not None
+                effect = ", which returns the accuracy" if has_classes else ""
+                message = (
+                    "The estimator was fitted with per-sample costs, but none reached "
+                    f"score{effect}. Pass cost=. A Pipeline, a search or cross_validate passes it "
+                    "on only with sklearn.set_config(enable_metadata_routing=True), a search also "
+                    "needs scoring=cost_scorer."
                 )
+                if not has_classes:
+                    raise ValueError(message)
+                warn(message)
             with numpy_arrays():
                 keywords = {"sample_weight": on_host(sample_weight)}
                 return float(accuracy_score(on_host(y), self.predict(X), **keywords))

@@ -85,8 +85,9 @@ def _decision_labels(costs: CostArray | None, classes: NDArray[Any]) -> NDArray[
     if not n_missing:
         return classes if len(columns) == len(classes) else columns
     # A misspelt label, a transposed matrix, texts instead of numbers, or decisions.
-    may_be_classes = n_missing < len(classes) or len(columns) == len(classes)
-    if may_be_classes and not costs.names_decisions:
+    texts = {str(label) for label in classes.tolist()}
+    may_be_classes = n_missing < len(classes) or not texts.isdisjoint(columns.tolist())
+    if (may_be_classes or len(columns) == len(classes)) and not costs.names_decisions:
         raise ValueError(
             f"The columns of {costs.name} are {shorten(columns)}, but the classes are "
             f"{shorten(classes)}. If the columns are decisions, name them in decisions=. "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -218,10 +218,10 @@ def ordinal_cost_matrix(
             f"classes={classes!r}; expected the number of classes, at least 1, or their labels, "
             "each once."
         )
-    if not power > 0:
+    if not (isinstance(power, Real) and power > 0):
         raise ValueError(f"power must be positive, got {power!r}: use 1 for absolute distances.")
     for name, value in {"over_cost": over_cost, "under_cost": under_cost}.items():
-        if not 0 <= value < np.inf:
+        if not (isinstance(value, Real) and 0 <= value < np.inf):
             raise ValueError(f"{name}={value!r}; expected the cost of one class, 0 or more.")
     grade = np.arange(n_classes, dtype=np.float64)
     with np.errstate(over="ignore"):

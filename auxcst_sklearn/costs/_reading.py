@@ -191,7 +191,8 @@ def costs_of(function: CostFunction, X: Any, n_samples: int, owner: str) -> Cost
         shape = "" if getattr(X, "shape", None) is None else f" and shape {tuple(X.shape)}"
         raise ValueError(
             f"The function {name}, the cost_matrix of {owner}, raised {type(error).__name__}: "
-            f"{error}. {owner} received X of type {type(X).__name__}{shape}{columns}. {AROUND}"
+            f"{str(error).removesuffix('.')}. {owner} received X of type {type(X).__name__}"
+            f"{shape}{columns}. {AROUND}"
         ) from error
     return read_costs(costs, name, OF_FUNCTION, n_samples)
 

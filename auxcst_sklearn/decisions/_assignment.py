@@ -36,7 +36,9 @@ def shadow_price_vector(
     labels, vector = decisions.tolist(), np.zeros(len(decisions))
     for label, price in prices.items():
         if label not in labels:
-            raise ValueError(f"shadow_prices names {label!r}; expected some of {labels}.")
+            raise ValueError(
+                f"shadow_prices names {label!r}; expected some of the decisions {labels}."
+            )
         if not isinstance(price, Real) or not 0 <= float(price) < np.inf:
             raise ValueError(
                 f"shadow_prices[{label!r}]={price!r}; expected a finite amount from 0 on."
@@ -73,7 +75,7 @@ def _limits(capacity: Capacity, labels: list[Any], n: int) -> NDArray[np.float64
     limit = np.full(len(labels), np.inf)
     for label, value in capacity.items():
         if label not in labels:
-            raise ValueError(f"capacity names {label!r}; expected some of {labels}.")
+            raise ValueError(f"capacity names {label!r}; expected some of the decisions {labels}.")
         limit[labels.index(label)] = capacity_count(f"capacity[{label!r}]", value, n)
     if limit.sum() < n:
         limits = {label: int(limit[labels.index(label)]) for label in capacity}

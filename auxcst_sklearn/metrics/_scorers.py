@@ -96,10 +96,11 @@ class _CostScorer(_Scorer):
             raise ValueError(
                 "No costs reached cost_scorer; it never falls back to 0/1 costs. For per-sample "
                 "costs call sklearn.set_config(enable_metadata_routing=True) and pass cost= to "
-                "the fit of the search; for class-level costs use make_cost_scorer(cost_matrix=). "
-                "Where costs cannot be passed on, use functools.partial(cost_scorer, cost=C). "
-                "If the costs are a function of X, put the rule around the model, where it finds "
-                "them: BayesMinimumRiskClassifier(model, cost_matrix=function)."
+                "the fit of the search; for class-level costs use make_cost_scorer(cost_matrix=), "
+                "or leave out scoring= if the model has a cost_matrix. Where costs cannot be "
+                "passed on, use functools.partial(cost_scorer, cost=C). If the costs are a "
+                "function of X, put the rule around the model, where it finds them: "
+                "BayesMinimumRiskClassifier(model, cost_matrix=function)."
             )
         costs = read_scored(None, y, source, None, sample_weight, owner="cost_scorer")
         return score_by_costs(estimator, X, y, costs, sample_weight, decides=costs.is_known)

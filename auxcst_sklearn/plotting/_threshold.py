@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks.classifiers import check_probability, probabilities
@@ -203,7 +203,7 @@ class CostThresholdDisplay:
         check_row_order(y_true=y_true, y_proba=y_proba, cost=cost)
         costs = _BinaryCosts.of(y_true, cost, cost_matrix, classes, None, pos_label, sample_weight)
         check_consistent_length(costs.costs, y_proba)
-        positive = check_probability(column_or_1d(y_proba), "y_proba", (len(costs.costs),))
+        positive = check_probability(y_proba, "y_proba", (len(costs.costs),))
         p = np.column_stack([1 - positive, positive])
         return cls._of(p if costs.positive else p[:, ::-1], costs).plot(**plot_kw)
 

@@ -171,7 +171,7 @@ def test_limits_prices_and_priors(data, kind):
     with pytest.raises(ValueError, match="both capacity and shadow_prices"):
         model.decide(X, capacity=capacity, shadow_prices=prices)
     for given in ({"capacity": {"reefr": 1}}, {"shadow_prices": {"reefr": 1}}):
-        with pytest.raises(ValueError, match="names 'reefr'; expected some of .'ant'"):
+        with pytest.raises(ValueError, match="'reefr'; expected some of the decisions .'ant'"):
             model.decide(X, **given)
     with pytest.raises(ValueError, match="expected a finite amount from 0 on"):
         model.decide(X, shadow_prices={"refer": -1})
@@ -331,3 +331,11 @@ def test_the_warning_of_costs_that_did_not_arrive_has_their_shape(data):
     model = small_mlp(decisions=COSTS.columns).fit(X, y, cost=matrices(90))
     with pytest.warns(UserWarning, match=r"Pass cost= of shape \(n_samples, 3, 5\)"):
         model.decide(X)
+
+
+def test_a_score_without_the_costs_of_decisions_asks_for_costs(data, recwarn):
+    X, y = data
+    model = small_mlp(decisions=OTHERS).fit(X, y, cost=matrices(90)[:, :, 3:])
+    with pytest.raises(ValueError, match="none reached score. Pass cost=.*cross_validate"):
+        model.score(X, y)
+    assert not recwarn.list

@@ -459,6 +459,12 @@ def test_an_error_in_predict_names_the_columns():
         model.predict(frame(X))
 
 
+def test_an_error_of_a_function_ends_with_one_full_stop():
+    X, y = payments()
+    with pytest.raises(ValueError, match=r"5 values that are not finite[^.]*[^.]\. Bayes"):
+        rule(cost_matrix=lambda X: costs_of([np.nan] * 5)).fit(X, y)
+
+
 def test_two_sources_are_an_error():
     X, y = payments()
     model = rule(cost_matrix=of_last_column)

@@ -289,6 +289,14 @@ def test_columns_that_may_be_misspelt_classes_need_decisions(costs):
         rule(cost_matrix=costs).fit(X, Y)
 
 
+@pytest.mark.parametrize("header", [["class", "0", "1", "2"], ["0", "1", "2", "ask"]])
+def test_classes_as_texts_are_not_decisions_unless_named(header):
+    costs = pd.DataFrame(np.ones((3, 4)), columns=header)  # as from a file, with classes 0, 1, 2
+    with pytest.raises(ValueError, match="a text never equals a number"):
+        rule(cost_matrix=costs).fit(X, CODES)
+    assert rule(cost_matrix=costs, decisions=header).fit(X, CODES).decisions_.tolist() == header
+
+
 @pytest.mark.parametrize(
     ("decisions", "message"),
     [

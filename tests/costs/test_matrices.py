@@ -98,8 +98,9 @@ def test_ordinal_cost_matrix():
     for classes in (0, [], ["a", "b", "a"]):
         with pytest.raises(ValueError, match="classes=.*; expected the number of classes"):
             ordinal_cost_matrix(classes)
-    with pytest.raises(ValueError, match="power must be positive, got -1"):
-        ordinal_cost_matrix(3, power=-1)
+    for power in (-1, "2"):
+        with pytest.raises(ValueError, match=f"power must be positive, got {power!r}"):
+            ordinal_cost_matrix(3, power=power)
 
 
 def test_ordinal_costs_of_too_high_and_too_low():
@@ -107,7 +108,7 @@ def test_ordinal_costs_of_too_high_and_too_low():
     assert found.values[0, 2] == 3 * 4  # predicted too high
     assert found.values[2, 0] == 0.5 * 4
     assert (np.diag(found) == 0).all()
-    for wrong in (-1, np.inf, np.nan):
+    for wrong in (-1, np.inf, np.nan, [1, 2]):
         with pytest.raises(ValueError, match="under_cost=.*; expected the cost of one class"):
             ordinal_cost_matrix(3, under_cost=wrong)
 

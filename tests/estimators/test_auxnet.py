@@ -274,7 +274,7 @@ def ends_with_a_convolution():
         ({"module": "resnet18"}, ValueError, "'module' parameter .* must be a callable"),
         ({"module": partial(nn.Linear, 4)}, TypeError, "missing .* argument: 'out_features'"),
         ({"module": list}, TypeError, "made an object of type list; expected an nn.Module"),
-        ({"module": mlp}, ValueError, r"cannot compute an example of shape \(1, 8, 8\); check"),
+        ({"module": mlp}, ValueError, r"of shape \(1, 8, 8\); check.*axis for the channel"),
         ({"module": ends_with_a_convolution}, ValueError, "does not end with an nn.Linear"),
         ({"hidden_layers": ["fc9"]}, ValueError, "names 'fc9', which is not a layer that runs"),
         ({"hidden_layers": ["relu"]}, ValueError, "which is not a layer that runs .*'relu:1'"),

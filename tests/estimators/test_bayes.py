@@ -187,6 +187,11 @@ def test_estimator_without_probabilities(iris):
         BayesMinimumRiskClassifier(Perceptron()).fit(*iris)
 
 
+def test_a_class_is_not_an_estimator(iris):
+    with pytest.raises(TypeError, match="instance of scikit-learn estimator instead of a class"):
+        BayesMinimumRiskClassifier(GaussianNB).fit(*iris)
+
+
 @pytest.mark.parametrize("wrap", [clone, make_pipeline])
 def test_a_stacking_classifier_has_probabilities_after_its_fit(iris, wrap):
     parts = [("tree", DecisionTreeClassifier(max_depth=2)), ("nb", GaussianNB())]

@@ -237,7 +237,7 @@ def test_groups_reach_the_folds(calibration, inner, routing, monkeypatch):
 
 def test_groups_reach_a_classifier_that_takes_them():
     network = CostSensitiveAuxMLP(1, 8, max_epochs=1, random_state=0)
-    with pytest.raises(ValueError, match="number of groups: 2"):
+    with pytest.raises(ValueError, match="2 different values of groups, but 5 folds"):
         rule(network).fit(X, Y, groups=np.arange(900) % 2)
 
 

@@ -185,6 +185,7 @@ def test_thresholds_on_a_logarithmic_axis(fraud):
         ({"y_proba": [0.1, 0.5, 1.1]}, r"y_proba has 1 of 3 rows such as \[1.1\]"),
         ({"y_proba": [0.1, 0.5, np.nan]}, "expected probabilities"),
         ({"y_proba": [0.1, 0.5]}, "inconsistent numbers of samples"),
+        ({"y_proba": np.eye(3)[:, :2]}, r"shape \(3, 2\); expected \(3,\), a row for each .*le\."),
         ({"y_true": [0, 1, 2]}, r"shape \(2, 2\); expected \(3, 3\)"),
         ({"y_true": [0, 0, 0]}, "without samples in classes="),
         ({"cost_matrix": 1 - np.eye(3), "y_true": [0, 1, 2]}, "two classes, but there are .0, 1"),

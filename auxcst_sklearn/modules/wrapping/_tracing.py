@@ -299,7 +299,10 @@ def _refusal(module: nn.Module, x: Tensor | dict[str, Tensor], error: Exception)
         remedy = "that its forward takes these arrays, and no more, by their names"
     else:
         shape = tuple(x.shape[1:])
-        remedy = "that X has the shape that it expects (flattened images need image_shape)"
+        remedy = (
+            "that X has the shape that it expects (flattened images need image_shape, and series "
+            "an axis for the channel, X[:, np.newaxis])"
+        )
     return (
         f"{type(module).__name__} cannot compute an example of shape {shape}; check {remedy}, and "
         f"that in evaluation mode no layer needs several examples. torch says: {error}"
