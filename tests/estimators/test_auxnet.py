@@ -366,8 +366,7 @@ def in_groups(model, name):
     return {tuple(p.shape): group[name] for group in groups for p in group["params"]}
 
 
-@pytest.mark.parametrize("rate_of_body", [1, 0.5])
-@pytest.mark.parametrize("decay", [0.0, 0.02])
+@pytest.mark.parametrize(("decay", "rate_of_body"), [(0.0, 1), (0.02, 0.5)])
 def test_sparse_embeddings_have_no_weight_decay(decay, rate_of_body):
     """torch has none for sparse gradients; all other parameters have it."""
     X = np.random.default_rng(0).integers(0, 50, size=(240, 4))
