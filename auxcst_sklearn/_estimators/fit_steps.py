@@ -176,7 +176,8 @@ def plan_training(
         unit=unit,
         units_per_sample=n_units,
     )
-    known = sizes, statistics, resolve_device(estimator.device), facts
+    device = resolve_device(estimator.device) if earlier is None else earlier.device
+    known = sizes, statistics, device, facts
     return make_plan(parameters, *known, before=before, stream=stream), statistics
 
 

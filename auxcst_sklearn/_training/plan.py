@@ -260,6 +260,11 @@ def resolve_device(device: str) -> str:
     """
     if device in ("auto", "cuda") and torch.cuda.is_available():
         return processes().gpu()
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError(
+            f"device={device!r}, but torch finds no such GPU; expected 'auto', which is a GPU if "
+            "there is one, or 'cpu'."
+        )
     return "cpu" if device == "auto" else device
 
 

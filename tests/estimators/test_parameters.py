@@ -42,6 +42,15 @@ def test_a_device_is_one_of_torch(problem, mlp):
         mlp(device="abacus").fit(problem.X, problem.y)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_a_gpu_that_is_not_there_is_named(problem, mlp, device):
+    with pytest.raises(ValueError, match=f"device='{device}', but torch finds no such GPU"):
+        mlp(device=device).fit(problem.X, problem.y)
+    model = mlp(device="cpu").fit(problem.X, problem.y)  # as of a file from a machine with a GPU
+    model.set_params(device=device).partial_fit(problem.X, problem.y)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
