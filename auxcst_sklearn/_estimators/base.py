@@ -98,8 +98,7 @@ class BaseCostSensitiveNet(NetworkSteps, NetDecisionMixin):
             infinite. A fitted estimator is then unchanged.
         """
         of_samples: Any = {"sample_weight": sample_weight, "cost": cost, "groups": groups}
-        of_validation = X_val, y_val, cost_val, sample_weight_val
-        self._fit(X, y, of_validation=of_validation, **of_samples)
+        self._fit(X, y, of_validation=(X_val, y_val, cost_val, sample_weight_val), **of_samples)
         return self
 
     def _fit_on_folds(self, X: Any, y: Any, folds: Sequence[Fold], **params: Any) -> Unseen:

@@ -106,7 +106,7 @@ def _change_weight_decay(net: CostNet, value: float) -> None:
     if value == before or net.optimizer_ is None:
         return
     state = net.optimizer_.state_dict()
-    net._initialize_optimizer()
+    net.initialize_optimizer()
     for group, now in zip(state["param_groups"], net.optimizer_.param_groups):
         group["weight_decay"] = now["weight_decay"]
     net.optimizer_.load_state_dict(state)

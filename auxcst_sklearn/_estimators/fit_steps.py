@@ -58,9 +58,7 @@ def validate(
     `of_validation` are X, y, costs and weights of a validation set, `of_samples` weights and groups
     of the training set.
     """
-    # Beside a function of X, costs of the validation set are a second source, another error.
-    given = of_validation[2] if callable(estimator.cost_matrix) else cost
-    has_validation_set = _has_validation_set(*of_validation, has_cost=given is not None)
+    has_validation_set = _has_validation_set(of_validation, cost, estimator.cost_matrix)
     inputs = estimator._inputs if resume else estimator._make_inputs(X)
     decisions = estimator.decisions
     if classes is None:
@@ -96,16 +94,15 @@ def validate(
     return Samples(data, validation, inputs)
 
 
-def _has_validation_set(X: Any, y: Any, cost: Any, weight: Any, *, has_cost: bool) -> bool:
-    """Whether `fit` received a validation set; an error for a part of one.
-
-    `has_cost` is whether `fit` received the costs of the training samples.
-    """
+def _has_validation_set(given: Sequence[Any], cost: Any, cost_matrix: Any) -> bool:
+    """Whether `fit` received a validation set. A part of one is an error."""
+    X, y, cost_val, weight = given
     missing = [name for name, value in (("X_val", X), ("y_val", y)) if value is None]
-    if len(missing) == 2 and cost is None and weight is None:
+    if len(missing) == 2 and cost_val is None and weight is None:
         return False
-    if has_cost != (cost is not None):
-        missing.append("cost_val" if cost is None else "cost")
+    # Beside a function of X, cost_val is a second source, which is another error.
+    if not callable(cost_matrix) and (cost is None) != (cost_val is None):
+        missing.append("cost_val" if cost_val is None else "cost")
     if missing:
         raise ValueError(
             f"{' and '.join(missing)} must be passed too: a validation set has X_val and "
@@ -163,9 +160,10 @@ def plan_training(
     data, validation, inputs = samples
     if earlier is None:
         statistics, before = data.statistics(), None
+        device = resolve_device(estimator.device)
     else:
         statistics = data.statistics_after(earlier.statistics, stream=stream)
-        before = replace(estimator.training_, device=earlier.device)
+        before, device = estimator.training_, earlier.device
     parameters, facts = estimator.get_params(deep=False), estimator._network_facts(inputs)
     unit, n_units = inputs.size_of_sample
     sizes = Sizes(
@@ -176,7 +174,6 @@ def plan_training(
         unit=unit,
         units_per_sample=n_units,
     )
-    device = resolve_device(estimator.device) if earlier is None else earlier.device
     known = sizes, statistics, device, facts
     return make_plan(parameters, *known, before=before, stream=stream), statistics
 

@@ -157,8 +157,12 @@ SET_BY_ESTIMATOR = ("optimizer__lr", "optimizer__weight_decay")
 def check_net_params(net_params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Raise an error for arguments that the estimator sets itself, or would ignore."""
     arguments = dict(net_params or {})
-    others = [name for name in arguments if "__" not in name or name in SET_BY_ESTIMATOR]
-    if wrong := others + [name for name in arguments if name.startswith(IGNORED_NET_PARAMS)]:
+    wrong = [
+        name
+        for name in arguments
+        if "__" not in name or name in SET_BY_ESTIMATOR or name.startswith(IGNORED_NET_PARAMS)
+    ]
+    if wrong:
         raise ValueError(
             f"net_params contains {wrong}, which the estimator sets itself or ignores; expected "
             "arguments of a part of the net, such as optimizer__betas, and for others the "

@@ -91,7 +91,7 @@ class Preprocessor:
         return (rows, *labels) if labels else rows
 
     def check(self, X: Any) -> Any:
-        """Raise an error for an array or tensor of other samples than those of the training."""
+        """Raise an error if the shape of the samples is not that of the training samples."""
         if tuple(X.shape[1:]) != self.fitted_shape:
             raise ValueError(
                 f"X contains samples of shape {tuple(X.shape[1:])}, but {self.name} was fitted on "

@@ -47,7 +47,7 @@ def draw_folds(n_networks: int, rows: Rows, data: Problem, fraction: float, seed
     """Training rows and held-out rows of each network, drawn at random."""
     # Five networks and a fraction of 0.2 are five folds, of which network i holds out the i-th.
     # With a fraction of 0.1 there are ten, and half of the rows are held out by no network.
-    n_units = len(rows) if data.groups is None else len(np.unique(data.groups))
+    n_units = _number_of_units(data.label, data.groups)
     n_folds = max(n_networks, min(round(1 / fraction), n_units))
     share = fraction if n_networks == 1 else 1 / n_folds
     if rows.in_blocks:
@@ -118,7 +118,8 @@ def hold_out(
     With groups, a fraction of the groups is held out, without stratification. The only rows of a
     class are not held out if others can be.
     """
-    n = _number_of_units(label, groups, 2)
+    n = _number_of_units(label, groups)
+    _check_enough(n, 2, groups)
     n_held_out = min(max(1, round(fraction * n)), n - 1)
     if groups is not None:
         splitter = GroupShuffleSplit(N_DRAWS, test_size=n_held_out, random_state=random_state)
@@ -138,17 +139,20 @@ def hold_out(
     return _with_classes(label, split)
 
 
-def _number_of_units(label: NDArray[Any], groups: NDArray[Any] | None, n_folds: int) -> int:
-    """The number of samples, or of groups, of which folds are made; an error if it is too low."""
-    n = len(label) if groups is None else len(np.unique(groups))
-    if n < n_folds:
+def _number_of_units(label: NDArray[Any], groups: NDArray[Any] | None) -> int:
+    """The number of samples, or of groups, of which folds are made."""
+    return len(label) if groups is None else len(np.unique(groups))
+
+
+def _check_enough(n_units: int, n_folds: int, groups: NDArray[Any] | None) -> None:
+    """Raise an error for more folds than samples or groups."""
+    if n_units < n_folds:
+        nouns = "samples" if groups is None else "different values of groups"
         raise ValueError(
-            f"There are {n} {'samples' if groups is None else 'different values of groups'}, but "
-            f"{n_folds} folds are made of them, by n_networks and validation_fraction, or by cv "
-            "of an ensemble. Lower n_networks or cv, raise validation_fraction, or set "
-            "early_stopping=False."
+            f"There are {n_units} {nouns}, but {n_folds} folds are made of them, by n_networks and "
+            "validation_fraction, or by cv of an ensemble. Lower n_networks or cv, raise "
+            "validation_fraction, or set early_stopping=False."
         )
-    return n
 
 
 def has_all_classes(label: NDArray[Any], fold: Fold) -> bool:
@@ -179,7 +183,8 @@ def folds(
     With groups, no group is in two folds; many groups are not stratified. The only rows of a class
     are in none, unless they are a whole fold.
     """
-    n_units = _number_of_units(label, groups, n_folds)
+    n_units = _number_of_units(label, groups)
+    _check_enough(n_units, n_folds, groups)
     are_too_many = groups is not None and n_units > MOST_BALANCED_GROUPS
     # One class with enough rows is sufficient: scikit-learn then stratifies, and spreads rarer
     # classes as evenly as it can.
@@ -278,7 +283,7 @@ def _folds_of_groups(
 ) -> NDArray[np.uint8]:
     """A fold for each group, of `fraction` of the groups; `n_folds` for those in none."""
     known, of_row = np.unique(groups, return_inverse=True)
-    _number_of_units(groups, groups, max(n_folds, round(1 / fraction), 2))
+    _check_enough(len(known), max(n_folds, round(1 / fraction), 2), groups)
     fold = rng.permutation(len(known)) // max(1, int(fraction * len(known)))
     return np.minimum(fold, n_folds).astype(np.uint8)[of_row]
 

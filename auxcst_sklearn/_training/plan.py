@@ -214,7 +214,6 @@ def make_plan(
     n_networks = before.n_networks if before else _n_networks(p, n, network, pretrained, learns)
     rate, factor = _rates(p, sizes, network, pretrained, stops, before)
     learns_now = learns and is_validated
-    device = before.device if before else device
     return Plan(
         device=device,
         n_networks=n_networks,

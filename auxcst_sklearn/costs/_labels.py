@@ -84,10 +84,12 @@ def _decision_labels(costs: CostArray | None, classes: NDArray[Any]) -> NDArray[
     n_missing = len(set(classes.tolist()) - set(columns.tolist()))
     if not n_missing:
         return classes if len(columns) == len(classes) else columns
+    if costs.names_decisions:
+        return columns
     # A misspelt label, a transposed matrix, texts instead of numbers, or decisions.
     texts = {str(label) for label in classes.tolist()}
-    may_be_classes = n_missing < len(classes) or not texts.isdisjoint(columns.tolist())
-    if (may_be_classes or len(columns) == len(classes)) and not costs.names_decisions:
+    has_same_size, has_texts = len(columns) == len(classes), not texts.isdisjoint(columns.tolist())
+    if n_missing < len(classes) or has_same_size or has_texts:
         raise ValueError(
             f"The columns of {costs.name} are {shorten(columns)}, but the classes are "
             f"{shorten(classes)}. If the columns are decisions, name them in decisions=. "

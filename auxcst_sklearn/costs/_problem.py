@@ -247,7 +247,7 @@ def read_problem(
 
 
 def _with_labels(y: NDArray[Any], costs: CostArray | None, classes: Any, decisions: Any) -> Problem:
-    """Training samples with their costs; the classes are those of the caller, costs or labels."""
+    """Training samples with their costs. The caller, costs or labels name the classes."""
     check_classification_targets(y)
     if classes is not None and not np.array_equal(np.unique(classes), np.array(classes)):
         raise ValueError(

@@ -209,7 +209,7 @@ def cost_difference(
     Returns
     -------
     CostDifference
-        The named tuple ``(mean, low, high)``. Below zero, a costs less.
+        The named tuple ``(mean, low, high)``. If it is below zero, a is cheaper.
 
     Raises
     ------
