@@ -170,13 +170,12 @@ def relative_costs():
     colors = {"logistic regression": BLUE, "gradient boosting": ORANGE}
     marks = {"logistic regression": "o", "gradient boosting": "s"}
     figure, ax = plt.subplots(figsize=(6, 5.2), layout="constrained")
-    # A line for each other model, so that intervals do not cover each other.
-    places = {"logistic regression": 0.25, "gradient boosting": 0}
     for y, (_, row) in enumerate(kinds):
-        for name, value in row.ratios.items():
+        # A line for each other model, so that intervals and numbers do not cover each other.
+        places = 0.26 * (np.arange(len(row.ratios))[::-1] - (len(row.ratios) - 1) / 2) - y
+        for place, (name, value) in zip(places, row.ratios.items()):
             look = {"color": colors.get(name, GREY), "marker": marks.get(name, "D")}
             label = name if name in colors else "other (table)"
-            place = -y + (places.get(name, -0.25) if len(row.ratios) > 1 else 0)
             low, high = row.intervals.get(name, (value, value))
             ax.errorbar(
                 value,
